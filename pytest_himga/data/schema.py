@@ -1,0 +1,145 @@
+"""What is asked: plain dataclasses, the same for every dataset.
+
+They are compared with ``==`` and can be built directly, so that a loader, a test or a user's own
+dataset all make the same thing. Nothing here knows about files or about pytest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from pytest_himga.data.identity import uid_of
+
+
+class QuestionType(StrEnum):
+    """What a question tests, in the words of the dataset's paper."""
+
+    # LoCoMo, by what its categories hold (see data/locomo.py for the numbers)
+    MULTI_HOP = "multi_hop"
+    TEMPORAL = "temporal"
+    OPEN_DOMAIN = "open_domain"
+    SINGLE_HOP = "single_hop"
+    ADVERSARIAL = "adversarial"
+    # LongMemEval
+    SINGLE_SESSION_USER = "single_session_user"
+    SINGLE_SESSION_ASSISTANT = "single_session_assistant"
+    SINGLE_SESSION_PREFERENCE = "single_session_preference"
+    TEMPORAL_REASONING = "temporal_reasoning"
+    KNOWLEDGE_UPDATE = "knowledge_update"
+    MULTI_SESSION = "multi_session"
+    # MemoryStress
+    FACT_RECALL = "fact_recall"
+    PREFERENCE_RECALL = "preference_recall"
+    CONTRADICTION_RESOLUTION = "contradiction_resolution"
+    TEMPORAL_ORDERING = "temporal_ordering"
+    CROSS_AGENT_RECALL = "cross_agent_recall"
+    COLD_START_RECALL = "cold_start_recall"
+    SINGLE_MENTION_RECALL = "single_mention_recall"
+
+
+@dataclass
+class Message:
+    """One utterance. ``role`` is the speaker's real name where the dataset has one.
+
+    ``turn_id`` is the file's own id of the turn (LoCoMo's ``dia_id``), ``date_str`` the raw date of the
+    session that it stands in.
+    """
+
+    role: str
+    content: str
+    turn_id: str | None = None
+    date_str: str | None = None
+
+
+@dataclass
+class Session:
+    """A dated stretch of the history; ``date_str`` is kept as the file has it."""
+
+    session_id: str
+    messages: list[Message]
+    date_str: str | None = None
+    title: str | None = None
+
+
+@dataclass
+class EvidenceRef:
+    """Where the answer stands.
+
+    ``groups`` is what retrieval is scored on: every group must be hit, and any member hits it. A member
+    is a turn id or a session id. ``turn_ids`` and ``session_ids`` are what the file says, flat.
+    """
+
+    turn_ids: list[str] = field(default_factory=list)
+    session_ids: list[str] = field(default_factory=list)
+    groups: list[list[str]] = field(default_factory=list)
+
+
+@dataclass
+class QAPair:
+    """One question.
+
+    ``answer`` is literal to the file and always text; for an unanswerable question it may be the trap.
+    Judges, metrics and reports read ``gold`` (None if abstaining is right) and ``trap`` only.
+    ``asked_after`` names the session after which it is asked (None: at the end of the history).
+    ``raw`` is the whole original record.
+    """
+
+    question_id: str
+    question: str
+    answer: str
+    question_type: QuestionType
+    evidence: EvidenceRef = field(default_factory=EvidenceRef)
+    raw: dict[str, Any] = field(default_factory=dict)
+    expects_abstention: bool = False
+    trap: str | None = None
+    gold: str | None = None
+    uid: str = ""
+    asked_after: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.gold is None and not self.expects_abstention:
+            self.gold = self.answer
+        if not self.uid:
+            self.uid = uid_of(self.question, self.question_type.value, 0)
+
+
+@dataclass
+class Sample:
+    """One conversation history and the questions about it: the unit of ingestion and isolation.
+
+    ``dataset`` is the family (``locomo``, ``longmemeval``, ``memorystress``).
+    """
+
+    sample_id: str
+    dataset: str
+    sessions: list[Session]
+    qa_pairs: list[QAPair]
+    speaker_a: str | None = None
+    speaker_b: str | None = None
+    raw: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One question of one sample of one dataset, as judges and fixtures get it.
+
+    ``dataset`` is the name asked for on the command line; ``sample_name`` and ``id`` are the slugs that
+    stand in node ids.
+    """
+
+    dataset: str
+    sample_name: str
+    sample: Sample
+    question: QAPair
+
+    @property
+    def sample_id(self) -> str:
+        """The node id of the sample, ``himga/<dataset>/<sample>``."""
+        return f"himga/{self.dataset}/{self.sample_name}"
+
+    @property
+    def id(self) -> str:
+        """The node id of the question, ``himga/<dataset>/<sample>::<uid>``."""
+        return f"{self.sample_id}::{self.question.uid}"

@@ -1,0 +1,90 @@
+"""What a memory must offer to be tested, and what himga makes of what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pytest_himga.data.schema import Message, Session
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """One thing that a memory found, best first in the list that ``retrieve`` returns.
+
+    ``turn_ids`` and ``session_ids`` are the ids that ``ingest`` was given (``message.turn_id``,
+    ``session.session_id``); with them retrieval is scored exactly, without them by the text.
+    """
+
+    text: str
+    turn_ids: Sequence[str] = ()
+    session_ids: Sequence[str] = ()
+    date_str: str | None = None
+    score: float | None = None
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What was spent: number of calls, tokens in and out, cost in the price list's currency."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.calls + other.calls,
+            self.tokens_in + other.tokens_in,
+            self.tokens_out + other.tokens_out,
+            self.cost + other.cost,
+        )
+
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(
+            self.calls - other.calls,
+            self.tokens_in - other.tokens_in,
+            self.tokens_out - other.tokens_out,
+            self.cost - other.cost,
+        )
+
+
+class Memory(Protocol):
+    """The memory under test; each method may be sync or async.
+
+    Found by presence, all optional: ``ingest_session(session)`` (instead of ``ingest``), ``settle()``
+    (return when what was ingested can be found), ``answer(question) -> str``, ``usage() -> Usage``
+    (totals so far), ``close()``, and the attributes ``version`` (text), ``deterministic`` and
+    ``concurrent`` (bool).
+    """
+
+    def ingest(self, message: Message, session: Session) -> object:
+        """Take in one turn, in the order of the history. ``ingest(message)`` is accepted too."""
+
+    def retrieve(self, query: str) -> str | Sequence[Recalled]:
+        """What the memory knows about ``query``. ``date=`` and ``k=`` are passed if accepted."""
+
+    def reset(self) -> object:
+        """Forget everything; called once before a sample is fed, also on a new instance."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a memory returned for one question, ids mapped back to the dataset's own.
+
+    ``recalled`` is None where the memory returned plain text. ``verbatim`` is whether this memory is
+    known to quote turns word for word (None: not known yet); see ``judge/evidence.py``.
+    """
+
+    text: str
+    recalled: tuple[Recalled, ...] | None = None
+    verbatim: bool | None = field(default=None, compare=False)
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether retrieval can be scored by ids: a list came back, and it is empty or has ids."""
+        if self.recalled is None:
+            return False
+        return not self.recalled or any(r.turn_ids or r.session_ids for r in self.recalled)
