@@ -140,6 +140,24 @@ class Case:
         return f"himga/{self.dataset}/{self.sample_name}"
 
     @property
+    def date_str(self) -> str | None:
+        """When it is asked: the question's own date, else that of the last session before it."""
+        own = self.sample.raw.get("question_date")
+        if isinstance(own, str):
+            return own
+        dated = [session.date_str for session in self.history if session.date_str]
+        return dated[-1] if dated else None
+
+    @property
+    def history(self) -> list[Session]:
+        """The sessions up to the question's checkpoint."""
+        sessions = self.sample.sessions
+        last = self.question.asked_after
+        if last is None:
+            return sessions
+        return sessions[: [session.session_id for session in sessions].index(last) + 1]
+
+    @property
     def id(self) -> str:
         """The node id of the question, ``himga/<dataset>/<sample>::<uid>``."""
         return f"{self.sample_id}::{self.question.uid}"

@@ -5,8 +5,11 @@ The field names are the file format of version 1: they do not change.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_himga.data.schema import Case
 
 RECORD_VERSION = 1
 
@@ -31,11 +34,11 @@ class Record:
     score: float | None
     reason: str
     judge: str
-    question: str
-    gold: str | None
-    trap: str | None
     votes: list[str] = field(default_factory=list)
     outcome: str = ""
+    question: str = ""
+    gold: str | None = None
+    trap: str | None = None
     answer: str | None = None
     abstention: str | None = None
     evidence: list[str] = field(default_factory=list)
@@ -54,8 +57,63 @@ class Record:
     #: Not part of results.jsonl version 1: they can be computed again from what is.
     metrics: dict[str, float] = field(default_factory=dict)
 
+    def make_sendable(self) -> None:
+        """Clean what strangers wrote: texts of the dataset, and what a backend or judge handed over.
+
+        The rest is made here, of plain data; cleaning all of it would cost as much as asking.
+        """
+        for name in ("reason", "judge", "question", "gold", "trap", "answer"):
+            setattr(self, name, sendable(getattr(self, name)))
+        for name in ("votes", "evidence", "found", "usage", "metrics", "score", "abstention"):
+            if value := getattr(self, name):
+                setattr(self, name, sendable(value))
+
     def to_json(self) -> dict[str, Any]:
         """The line of ``results.jsonl``."""
-        data = asdict(self)
+        data = dict(vars(self))  # asdict would copy every list, which is most of the time of writing
         del data["metrics"]
         return {"v": RECORD_VERSION, **data}
+
+
+def record_of(case: Case, *, verdict: str, reason: str, k: int, judge: str = "", worker: str = "main") -> Record:
+    """The record of a question with what is known before anything was measured."""
+    question = case.question
+    return Record(
+        id=case.id,
+        dataset=case.dataset,
+        sample=case.sample_name,
+        uid=question.uid,
+        type=question.question_type.value,
+        expects_abstention=question.expects_abstention,
+        verdict=verdict,
+        score=None,
+        reason=reason,
+        judge=judge,
+        question=question.question,
+        gold=question.gold,
+        trap=question.trap,
+        evidence=[group[0] for group in question.evidence.groups],
+        k=k,
+        worker=worker,
+    )
+
+
+def sendable(value: Any) -> Any:
+    """``value`` as plain data that every serializer takes: no lone surrogates, no foreign number types.
+
+    execnet ends the whole session on a lone surrogate or an unknown type, and a user's judge or memory
+    may hand over either.
+    """
+    kind = type(value)
+    if kind is str:
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if value is None or kind in (bool, int, float):
+        return value
+    if isinstance(value, dict):
+        return {sendable(key): sendable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [sendable(item) for item in value]
+    for plain in (str, int, float):
+        if isinstance(value, plain):
+            return sendable(plain(value))
+    return sendable(str(value))

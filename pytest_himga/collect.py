@@ -1,0 +1,207 @@
+"""From the selected questions to virtual modules and items: node ids live here and nowhere else.
+
+A sample is a ``pytest.Module`` with no file behind it, called ``himga/<dataset>/<sample>``; a question is
+a ``pytest.Function`` in it. So fixtures, marks, ``-k``, ``--lf``, JUnit and the rest work by themselves,
+and a fixture of module scope lives for one sample.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_himga.errors import SettingsError, nearest
+from pytest_himga.fixtures import CASE_FIXTURE, RUN
+from pytest_himga.items import QuestionItem
+from pytest_himga.memory.resolve import known_backends
+
+if TYPE_CHECKING:
+    from pytest_himga.data.schema import Case
+    from pytest_himga.run import Run
+
+PREFIX = "himga/"
+WANTED: pytest.StashKey[Wanted] = pytest.StashKey()
+
+
+class Wanted:
+    """Which built-in items the positional arguments ask for.
+
+    ``ids`` are arguments such as ``himga/demo``, ``himga/demo/boat`` or a question's id (None: no such
+    argument, so all); ``only_ids`` says that nothing but ids was named, so no test of the user runs.
+    """
+
+    def __init__(self, ids: list[str] | None, *, only_ids: bool, builtin: bool) -> None:
+        self.ids = ids
+        self.only_ids = only_ids
+        self.builtin = builtin
+
+    def takes(self, case: Case) -> bool:
+        """Whether the arguments ask for this question."""
+        return self.builtin and (self.ids is None or any(_names(one, case) for one in self.ids))
+
+
+def _names(argument: str, case: Case) -> bool:
+    return argument in (f"{PREFIX}{case.dataset}", f"{PREFIX}{case.dataset}::gate", case.sample_id, case.id)
+
+
+def take_arguments(config: pytest.Config, run: Run) -> Wanted:
+    """Take our ids out of pytest's positional arguments, which must be files, and check them.
+
+    Files or node ids alone ask for no built-in item; a folder, or nothing, does.
+    """
+    ours, rest = [], []
+    for argument in config.args:
+        name = _own_id(argument, config)
+        if name:
+            ours.append(name)
+        else:
+            rest.append(argument)
+    for name in ours:
+        if not any(_names(name, case) for case in run.cases):
+            known = {case.id for case in run.cases} | {case.sample_id for case in run.cases}
+            known |= {f"{PREFIX}{case.dataset}" for case in run.cases}
+            raise SettingsError(f"{name}: no such question is selected; {nearest(name, known, most=1)}")
+    if ours and not rest:
+        config.args[:] = config.getini("testpaths") or [str(config.invocation_params.dir)]
+    elif ours:
+        config.args[:] = rest
+    builtin = run.settings.builtin_items and (bool(ours) or not _only_files(config, rest))
+    return Wanted(ours or None, only_ids=bool(ours) and not rest, builtin=builtin)
+
+
+def _own_id(argument: str, config: pytest.Config) -> str:
+    """``argument`` as one of our ids; empty if it is none. From a sub-folder pytest prints ``../himga/``."""
+    name = argument.replace("\\", "/")
+    while name.startswith(("../", "./")):
+        name = name.partition("/")[2]
+    if not name.startswith(PREFIX):
+        return ""
+    on_disk = Path(config.invocation_params.dir) / argument.split("::", 1)[0]
+    return "" if on_disk.exists() else name.rstrip("/")
+
+
+def _only_files(config: pytest.Config, arguments: Sequence[str]) -> bool:
+    if config.args_source is not pytest.Config.ArgsSource.ARGS or not arguments:
+        return False
+    folder = Path(config.invocation_params.dir)
+    return all("::" in argument or (folder / argument).is_file() for argument in arguments)
+
+
+class SampleModule(pytest.Module):
+    """One sample. It has no file: its path is the root directory, which always exists."""
+
+    def __init__(self, *, cases: Sequence[Case], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.cases = cases
+        self.add_marker("himga")
+
+    def _getobj(self) -> types.ModuleType:
+        return types.ModuleType("himga_sample")
+
+    def collect(self) -> Iterator[QuestionItem]:
+        """One item for each question, named by its uid."""
+        fixture = self.config.stash[RUN].backend
+        for case in self.cases:
+            item: QuestionItem = QuestionItem.from_parent(
+                self, name=case.question.uid, callobj=_ask, case=case
+            )
+            if fixture.origin == "fixture":
+                item.fixturenames.append(fixture.name)
+            yield item
+
+
+def _ask() -> None:
+    """Stands where a test function would; ``QuestionItem.runtest`` does the work."""
+
+
+def add_samples(collector: pytest.Session, report: pytest.CollectReport) -> None:
+    """Put the selected samples at the end of what the session collected.
+
+    Under the single folder if there is exactly one, so that a fixture in ``tests/conftest.py`` is
+    visible. At the end because pytest registers a conftest's fixtures while it collects its folder.
+    """
+    run, wanted = collector.config.stash[RUN], collector.config.stash[WANTED]
+    folders = [node for node in report.result if isinstance(node, pytest.Directory)]
+    parent = folders[0] if len(folders) == 1 else collector
+    samples: dict[str, list[Case]] = {}
+    for case in run.cases:
+        if wanted.takes(case):
+            samples.setdefault(case.sample_id, []).append(case)
+    for sample_id, cases in samples.items():
+        report.result.append(
+            SampleModule.from_parent(
+                parent, path=collector.config.rootpath, name=sample_id, nodeid=sample_id, cases=cases
+            )
+        )
+
+
+def sample_report(collector: SampleModule) -> pytest.CollectReport:
+    """Our modules' own report, made before pytest's ``--lf`` can skip them as files it does not know."""
+    return pytest.CollectReport(collector.nodeid, "passed", None, list(collector.collect()))
+
+
+def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:
+    """Run a user's test that asks for a himga fixture once for each selected question."""
+    if CASE_FIXTURE in metafunc.fixturenames:
+        ids = [case.id for case in run.cases]
+        metafunc.parametrize(CASE_FIXTURE, ids, ids=[key_of(case) for case in run.cases], indirect=True)
+
+
+def key_of(case: Case) -> str:
+    """How a question is named inside a user's test id: ``<dataset>/<sample>/<uid>``."""
+    return f"{case.dataset}/{case.sample_name}/{case.question.uid}"
+
+
+def case_of(item: pytest.Item, run: Run) -> Case | None:
+    """The question that an item is about; None for every other test."""
+    if isinstance(item, QuestionItem):
+        return item.case
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    return run.by_id.get(parameters.get(CASE_FIXTURE, ""))
+
+
+def by_sample(items: Sequence[pytest.Item], run: Run) -> list[pytest.Item]:
+    """``items`` with all of one sample next to each other, after all other tests; else in their order.
+
+    So each history is fed once, whatever reordered the items before (random order, ``--ff``).
+    """
+    others: list[pytest.Item] = []
+    samples: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        case = case_of(item, run)
+        if case is None:
+            others.append(item)
+        else:
+            samples.setdefault(case.sample_id, []).append(item)
+    return [*others, *(item for group in samples.values() for item in group)]
+
+
+def check_fixture(session: pytest.Session, items: Sequence[pytest.Item], run: Run) -> None:
+    """Refuse, before any item runs, a backend fixture that is missing or of the wrong kind."""
+    if not run.backend_is_fixture:
+        return
+    name = run.backend.name
+    item = next((item for item in items if case_of(item, run) is not None), None)
+    if item is None:
+        return
+    manager = session._fixturemanager  # noqa: SLF001 - there is no public way to ask which fixtures exist
+    definitions = manager.getfixturedefs(name, item)
+    if not definitions:
+        raise SettingsError(
+            f"--himga-backend={name} is no built-in or installed backend and no fixture that the items can see; "
+            f"{nearest(name, known_backends())}; your own is package.module:attribute, or a fixture in a conftest.py "
+            "in the root directory or in the one folder of tests"
+        )
+    if definitions[-1].params is not None:
+        raise SettingsError(
+            f"--himga-backend={name}: the fixture has params; write one fixture for each backend, without params"
+        )
+    if definitions[-1].scope not in ("module", "package", "session"):
+        raise SettingsError(
+            f"--himga-backend={name}: the fixture has {definitions[-1].scope} scope, and a memory must outlive one "
+            'question; write @pytest.fixture(scope="module") (one memory for each sample) or scope="session"'
+        )

@@ -1,0 +1,176 @@
+"""What pytest's terminal shows of a run: header, shortened failures, misses, summary, and the last line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pytest_himga.report.terminal import Line, summary_lines
+from pytest_himga.report.text import one_line
+
+if TYPE_CHECKING:
+    from pytest_himga.collect import Wanted
+    from pytest_himga.controller import Controller
+    from pytest_himga.run import Run
+
+#: Failures of a dataset that are shown in full; more would push the summary out of sight.
+SHOWN_IN_FULL = 10
+
+
+class Display:
+    """Writes to pytest's terminal reporter, where there is one."""
+
+    def __init__(self, config: Any, controller: Controller, note: str) -> None:
+        self._config = config
+        self._controller = controller
+        self._note = note
+        self._failures: Failures | None = None
+
+    def header(self) -> list[str]:
+        """The lines below pytest's own header."""
+        from pytest_himga.collect import WANTED
+
+        wanted = self._config.stash[WANTED]
+        return header_lines(self._controller.run, wanted, self._note, self._config.option.verbose)
+
+    def shorten(self, reporter: Any) -> None:
+        """Before pytest prints FAILURES and ERRORS."""
+        self._failures = Failures(reporter, self._controller)
+        self._failures.shorten()
+
+    def summary(self, reporter: Any) -> None:
+        """After them."""
+        hidden = self._failures.restore() if self._failures else []
+        if self._config.option.collectonly:
+            return
+        write_summary(reporter, self._controller, hidden)
+
+    def last_line(self, text: str) -> None:
+        """The very last line, also with ``-q``."""
+        reporter = self._config.pluginmanager.getplugin("terminalreporter")
+        if text and reporter is not None:
+            reporter.write_line(text, red=True)
+
+
+def header_lines(run: Run, wanted: Wanted, note: str, verbosity: int) -> list[str]:
+    """What is about to be measured, by what, and which gate will decide."""
+    settings = run.settings
+    lines = []
+    for dataset in run.datasets:
+        cases = [case for case in run.cases if case.dataset == dataset.name]
+        samples = len({case.sample_name for case in cases})
+        items = "" if wanted.builtin else "; no built-in items"
+        lines.append(
+            f"himga: {dataset.name}: {len(cases)} questions in {samples} samples{items}, "
+            f"sha256 {dataset.sha256[:12]}"
+        )
+        if dataset.warnings:
+            count = len(dataset.warnings)
+            told = "" if verbosity > 0 else f"; -v lists {'it' if count == 1 else 'them'}"
+            lines.append(f"himga: {dataset.name}: {count} warning{'s' if count > 1 else ''} from the data{told}")
+            if verbosity > 0:
+                lines += [f"  {one_line(text, 400)}" for text in dataset.warnings]
+    judge = settings.judge or {True: "lexical", False: "evidence"}.get(run.backend.answers, "by the backend")  # type: ignore[call-overload] # None is the default's case
+    lines.append(f"himga: backend {run.backend.name}, judge {judge}, k {settings.top_k}")
+    lines.append(f"himga: gate {', '.join(settings.gates)} ({settings.gate_reason})")
+    if note:
+        lines.append(f"himga: warning: {note}")
+    return lines
+
+
+class Failures:
+    """Keeps all but the first failures of each dataset out of pytest's FAILURES and ERRORS sections.
+
+    They stay counted, and one line each in the short summary. The reporter's lists are changed while it
+    prints those sections and put back, in the order of the datasets, before it prints anything else.
+    """
+
+    CATEGORIES = ("failed", "error")
+
+    def __init__(self, reporter: Any, controller: Controller) -> None:
+        self._stats = reporter.stats
+        self._all_in_full = reporter.verbosity > 0
+        self._controller = controller
+        self._whole: dict[str, list[Any]] = {}
+
+    def shorten(self) -> None:
+        """Before pytest prints its sections."""
+        for category in self.CATEGORIES:
+            reports = self._stats.get(category, [])
+            ours = sorted(
+                (report for report in reports if self._controller.case(report.nodeid)),
+                key=lambda report: self._controller.order_of(report.nodeid),
+            )
+            others = [report for report in reports if not self._controller.case(report.nodeid)]
+            if not ours:
+                continue
+            self._whole[category] = [*ours, *others]
+            if not self._all_in_full:
+                self._stats[category] = [*_first_of_each_dataset(ours, self._controller), *others]
+
+    def restore(self) -> list[str]:
+        """After that; a line for what was left out."""
+        lines = []
+        for category, reports in self._whole.items():
+            hidden = len(reports) - len(self._stats[category])
+            self._stats[category] = reports
+            if hidden:
+                word = "failures" if category == "failed" else "errors"
+                lines.append(f"{hidden} more {word} have one line each in the short summary; -v shows all in full")
+        return lines
+
+
+def _first_of_each_dataset(reports: Sequence[Any], controller: Controller) -> Iterator[Any]:
+    shown: dict[str, int] = {}
+    for report in reports:
+        case = controller.case(report.nodeid)
+        if case is not None:
+            shown[case.dataset] = shown.get(case.dataset, 0) + 1
+            if shown[case.dataset] <= SHOWN_IN_FULL:
+                yield report
+
+
+def write_summary(reporter: Any, controller: Controller, hidden: Sequence[str]) -> None:
+    """The misses, then the numbers."""
+    for line in hidden:
+        reporter.write_line(line)
+    if not controller.asked_anything:
+        return
+    misses = _missed_lines(reporter, controller)
+    if misses:
+        reporter.write_sep("=", "himga: missed", yellow=True)
+        for text in misses:
+            reporter.write_line(text)
+    reporter.write_sep("=", "himga")
+    settings = controller.run.settings
+    for line in summary_lines(
+        controller.reports,
+        gate=", ".join(settings.gates),
+        gate_reason=settings.gate_reason,
+        gate_set=bool(settings.thresholds) or settings.gate_asked_for,
+        notes=controller.notes(),
+        width=reporter._tw.fullwidth,  # noqa: SLF001 - the reporter has no public way to tell its width
+    ):
+        _write(reporter, line)
+
+
+def _missed_lines(reporter: Any, controller: Controller) -> Iterator[str] | list[str]:
+    """One line for each miss; with ``-v`` or ``-rA`` all of them, with ``-vv`` in full."""
+    reports = sorted(
+        reporter.stats.get("missed", []), key=lambda report: controller.order_of(report.nodeid)
+    )
+    everything = reporter.verbosity > 0 or "A" in reporter.reportchars or "m" in reporter.reportchars
+    shown = reports if everything else list(_first_of_each_dataset(reports, controller))
+    lines = []
+    for report in shown:
+        headline = str(report.wasxfail).removeprefix("missed: ")
+        lines.append(f"MISSED {report.nodeid} - {headline}")
+        if reporter.verbosity > 1:
+            lines += [*str(report.longrepr).splitlines()[1:], ""]
+    if len(shown) < len(reports):
+        lines.append(f"{len(reports) - len(shown)} more; -v lists all, -vv shows them in full")
+    return lines
+
+
+def _write(reporter: Any, line: Line) -> None:
+    reporter.write_line(line.text, **({line.style: True} if line.style else {}))

@@ -1,0 +1,1 @@
+"""The pipeline: ingest -> retrieve -> answer -> judge, for the samples that run in this process."""

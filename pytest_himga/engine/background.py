@@ -1,0 +1,284 @@
+"""Where a backend's code runs: one event loop in a thread of ours, and one thread per sync memory.
+
+Sync methods of one memory are always called from the same thread, in order (sqlite3 and many clients
+insist on that); async methods all run on the one loop, so that a client may keep connections between
+calls. Every call has a limit: what hangs is left behind in its daemon thread and named, never waited
+for.
+
+The pipeline itself is written as coroutines that await nothing but such calls (``Handoff``). One of them
+at a time is driven by ``Background.run`` in the calling thread, because two changes of threads cost a
+tenth of four and a turn of an event loop; the same coroutines can run as tasks of a loop.
+Nothing here imports pytest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import inspect
+import queue
+import threading
+import time
+import traceback
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from pytest_himga.errors import BackendError, BackendTimeout
+
+T = TypeVar("T")
+Call = Callable[[], Any]
+
+#: Seconds beyond its limit after which a call that should have been cancelled has blocked the loop.
+GRACE = 1.0
+
+
+class Lane:
+    """One daemon thread that runs calls in order. A daemon, because a hung call must not hold the exit."""
+
+    def __init__(self, name: str) -> None:
+        self._calls: queue.SimpleQueue[tuple[Call, concurrent.futures.Future[Any]] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=f"himga-{name}", daemon=True)
+        self._thread.start()
+
+    def submit(self, call: Call) -> concurrent.futures.Future[Any]:
+        """Run ``call`` after those before it."""
+        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        self._calls.put((call, future))
+        return future
+
+    def close(self) -> None:
+        """End the thread after the calls that are queued; does not wait for it."""
+        self._calls.put(None)
+
+    def _run(self) -> None:
+        while (entry := self._calls.get()) is not None:
+            call, future = entry
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                result = call()
+            except BaseException as error:  # noqa: BLE001 - whatever a backend raises must reach its question
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+            # The frame would keep the last memory alive until the next call.
+            del entry, call, future
+
+
+class Progress:
+    """Which call of the backend is being waited for, and until when; read by the waiting thread."""
+
+    def __init__(self, name: str, limit: float, stage: str) -> None:
+        self.name = name
+        self.limit = limit
+        self.stage = stage
+        self.restart()
+
+    def restart(self) -> None:
+        """The next call begins."""
+        self.deadline = time.monotonic() + self.limit
+
+    def timeout(self) -> BackendTimeout:
+        """The error that names the call."""
+        return BackendTimeout(
+            f"{self.name} did not come back within {self.limit:g} s (--himga-timeout)", stage=self.stage
+        )
+
+
+class Handoff:
+    """One piece of work in another thread, awaited by the pipeline.
+
+    ``grace`` is how many seconds past the call's limit it may still come back: 0 for a lane, whose calls
+    nothing else stops; a moment for the loop, which stops them itself unless they block it.
+    """
+
+    def __init__(self, future: concurrent.futures.Future[Any], progress: Progress, grace: float) -> None:
+        self.future = future
+        self.progress = progress
+        self.grace = grace
+
+    def __await__(self) -> Generator[Handoff, None, Any]:
+        yield self
+        return self.future.result()
+
+    def wait(self) -> None:
+        """Block until the work is done; raise ``BackendTimeout`` when its current call is overdue."""
+        while not self.future.done():
+            remaining = self.progress.deadline + self.grace - time.monotonic()
+            if remaining <= 0:
+                raise self.progress.timeout()
+            try:
+                self.future.exception(timeout=remaining)
+            except TimeoutError:
+                continue  # the work may have gone on to its next call, with a new deadline
+            except concurrent.futures.CancelledError:
+                return
+
+
+class Background:
+    """The loop's thread, started by the first async call, and the driver of the pipeline."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def run(self, work: Coroutine[Handoff, None, T]) -> T:
+        """Drive ``work`` to its end in this thread.
+
+        A call that is overdue raises ``BackendTimeout`` inside ``work``. If it blocks the loop itself (an
+        ``async def`` that does not await), that loop is left behind too and the next call gets a new one.
+        """
+        try:
+            handoff = work.send(None)
+            while True:
+                try:
+                    handoff.wait()
+                except BackendTimeout as error:
+                    if handoff.grace:
+                        self._loop = None
+                    handoff = work.throw(error)
+                except BaseException:
+                    handoff.future.cancel()
+                    raise
+                else:
+                    handoff = work.send(None)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        finally:
+            work.close()
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        """Run ``work`` on the loop."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever, name="himga-loop", daemon=True)
+            self._thread.start()
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def close(self) -> None:
+        """Cancel what runs, stop the loop and join its thread (a second at most)."""
+        loop, thread = self._loop, self._thread
+        if loop is None or thread is None:
+            return
+        self._loop = None
+        loop.call_soon_threadsafe(_stop, loop)
+        thread.join(timeout=1.0)
+        if not thread.is_alive():
+            loop.close()
+
+
+def _stop(loop: asyncio.AbstractEventLoop) -> None:
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+    # One more turn of the loop lets the cancelled tasks finish.
+    loop.call_soon(loop.stop)
+
+
+class Caller:
+    """Calls one memory's methods, sync or async, with a limit and errors that name the call."""
+
+    def __init__(self, lane: Lane, background: Background) -> None:
+        self._lane = lane
+        self._background = background
+
+    async def one(self, name: str, call: Call, *, limit: float, stage: str, on_loop: bool = False) -> Any:
+        """The result of ``call``, awaited if it is awaitable."""
+        results = await self.many(name, [call], limit=limit, stage=stage, on_loop=on_loop)
+        return results[0]
+
+    async def many(
+        self, name: str, calls: Iterable[Call], *, limit: float, stage: str, on_loop: bool = False
+    ) -> list[Any]:
+        """The results of ``calls``, one after another, ``limit`` seconds for each.
+
+        They are handed over in one go, because a change of threads costs more than feeding a turn.
+        ``on_loop`` is for functions that are known to be async.
+        """
+        progress = Progress(name, limit, stage)
+        try:
+            if on_loop:
+                return await self._on_loop([partial(_call_and_await, call) for call in calls], progress)
+            results: list[Any] = await Handoff(self._lane.submit(partial(_in_turn, list(calls), progress)), progress, 0.0)
+            if any(inspect.isawaitable(result) for result in results):
+                return await self._on_loop([partial(_maybe_await, result) for result in results], progress)
+            return results
+        except BackendError:
+            raise
+        except GeneratorExit:
+            raise  # the run was interrupted
+        except BaseException as error:  # noqa: BLE001 - even SystemExit of a backend is only its question's error
+            raise failed(name, error, stage) from None
+
+    async def _on_loop(
+        self, works: list[Callable[[], Coroutine[Any, Any, Any]]], progress: Progress
+    ) -> list[Any]:
+        future = self._background.submit(_each_with_limit(works, progress))
+        results: list[Any] = await Handoff(future, progress, GRACE)
+        return results
+
+
+def _in_turn(calls: list[Call], progress: Progress) -> list[Any]:
+    """In the lane: each call with its own deadline."""
+    results = []
+    for call in calls:
+        progress.restart()
+        results.append(call())
+    return results
+
+
+async def _each_with_limit(works: list[Callable[[], Coroutine[Any, Any, Any]]], progress: Progress) -> list[Any]:
+    """On the loop: each call with its own deadline; whatever it raises comes out as an ``Exception``."""
+    results = []
+    for work in works:
+        progress.restart()
+        try:
+            async with asyncio.timeout(progress.limit) as scope:
+                results.append(await work())
+        except TimeoutError:
+            if scope.expired():
+                raise progress.timeout() from None
+            raise
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise failed(progress.name, error, progress.stage) from None
+        except (SystemExit, KeyboardInterrupt) as error:
+            # asyncio would end the loop with these.
+            raise failed(progress.name, error, progress.stage) from None
+    return results
+
+
+async def _call_and_await(call: Call) -> Any:
+    return await _maybe_await(call())
+
+
+async def _maybe_await(result: Any) -> Any:
+    return await result if inspect.isawaitable(result) else result
+
+
+def failed(name: str, error: BaseException, stage: str) -> BackendError:
+    """A backend's own exception as a ``BackendError`` with its traceback as text."""
+    return BackendError(f"{name} raised {_summary(error)}", stage=stage, details=own_traceback(error))
+
+
+def own_traceback(error: BaseException) -> str:
+    """The traceback of ``error`` from the first frame that is neither ours nor the event loop's."""
+    frames = error.__traceback__
+    while frames is not None and _is_machinery(frames):
+        frames = frames.tb_next
+    return "".join(traceback.format_exception(type(error), error, frames))
+
+
+def _is_machinery(frame: TracebackType) -> bool:
+    path = Path(frame.tb_frame.f_code.co_filename)
+    return path.parent == Path(__file__).parent or path.parent.name in {"asyncio", "concurrent"}
+
+
+def _summary(error: BaseException) -> str:
+    lines = traceback.format_exception_only(type(error), error)[-1].strip().splitlines()
+    return lines[0] if lines else type(error).__name__

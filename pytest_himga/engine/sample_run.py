@@ -1,0 +1,233 @@
+"""One sample on its way through the pipeline: fed once, then its questions one by one.
+
+Everything is remembered per question, so that an item, a user's own test and a look ahead share one
+retrieve. An error of the backend is remembered too: it makes questions unscored, never wrong.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_himga.engine.background import Background, Caller, Lane
+from pytest_himga.engine.live_memory import LiveMemory
+from pytest_himga.errors import BackendError, BackendTimeout
+from pytest_himga.judge.evidence import REWRITES, EvidenceJudge, is_in_doubt, quotes
+from pytest_himga.judge.resolve import resolve_judge
+from pytest_himga.judge.verdict import VERDICT_VALUES, Judge, Verdict
+from pytest_himga.memory.boundary import History, read_context
+from pytest_himga.memory.protocol import Context, Usage
+from pytest_himga.memory.resolve import Backend
+
+if TYPE_CHECKING:
+    from pytest_himga.data.schema import Case
+    from pytest_himga.settings import Settings
+
+
+@dataclass
+class Asked:
+    """What one question has brought so far; ``ms`` and ``usage`` are by stage."""
+
+    context: Context | None = None
+    returned: int = 0
+    answer: str | None = None
+    verdict: Verdict | None = None
+    error: BackendError | None = None
+    ms: dict[str, float] | None = None
+    usage: dict[str, Usage] | None = None
+
+    def spend(self, stage: str, started: float, usage: Usage | None = None) -> None:
+        """Book the time since ``started`` (``perf_counter``), and what was used."""
+        self.ms = {**(self.ms or {}), stage: (time.perf_counter() - started) * 1000}
+        if usage is not None:
+            self.usage = {**(self.usage or {}), stage: usage}
+
+
+class SampleRun:
+    """The pipeline of one sample. Its coroutines are driven by the engine, one at a time."""
+
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        settings: Settings,
+        new_scope: Callable[[], str],
+        background: Background,
+    ) -> None:
+        self.cases = cases
+        self.sample = cases[0].sample
+        self.history = History.of(self.sample)
+        self.memory: LiveMemory | None = None
+        self.error: BackendError | None = None
+        self.ingest_usage: Usage | None = None
+        self._settings = settings
+        self._new_scope = new_scope
+        self._background = background
+        self._asked: dict[str, Asked] = {}
+        self._quotes: bool | None = None
+
+    def asked(self, case: Case) -> Asked:
+        """What is known of a question; made at the first look."""
+        return self._asked.setdefault(case.question.uid, Asked())
+
+    def forget(self, case: Case) -> None:
+        """Ask this question again next time (a rerun)."""
+        self._asked.pop(case.question.uid, None)
+
+    async def ready(self, case: Case, backend: Backend) -> LiveMemory:
+        """The memory, fed exactly up to the question's checkpoint."""
+        if self.error is not None:
+            raise self.error
+        until = len(case.history)
+        try:
+            if self.memory is not None and until < self.memory.fed:
+                # It has heard too much for this question, and a memory cannot unhear.
+                await self.close()
+            if self.memory is None:
+                self.memory = LiveMemory(
+                    backend, self.history, self._new_scope(), self._settings.timeout, self._background
+                )
+                await self.memory.start()
+                await self.memory.feed(until)
+                self.ingest_usage = await self.memory.usage("ingest")
+            elif until > self.memory.fed:
+                await self.memory.feed(until)
+        except BackendError as error:
+            self.fail(error)
+            raise
+        return self.memory
+
+    def fail(self, error: BackendError) -> None:
+        """The sample's remaining questions cannot be asked, and why."""
+        self.error = error
+        if isinstance(error, BackendTimeout) and self.memory is not None:
+            self.memory.abandon()
+            self.memory = None
+
+    async def context(self, case: Case, backend: Backend) -> Context:
+        """What the memory returned for the question."""
+        asked = self.asked(case)
+        if asked.error is not None:
+            raise asked.error
+        if asked.context is not None:
+            return asked.context
+        try:
+            memory = await self.ready(case, backend)
+            memory.reveal(case.question)
+            before = await memory.usage("retrieve")
+            started = time.perf_counter()
+            returned = await memory.retrieve(
+                case.question.question, date=case.date_str, k=self._settings.top_k
+            )
+            asked.spend("retrieve", started)
+            asked.context, asked.returned = read_context(returned, self.history, self._settings.top_k)
+            if before is not None and (after := await memory.usage("retrieve")) is not None:
+                asked.usage = {**(asked.usage or {}), "retrieve": after - before}
+        except BackendError as error:
+            self._note(asked, error)
+            raise
+        return asked.context
+
+    async def answer(self, case: Case, backend: Backend) -> str | None:
+        """The backend's own answer; None where it gives none."""
+        asked = self.asked(case)
+        await self.context(case, backend)
+        memory = await self.ready(case, backend)
+        if asked.answer is None and memory.answers:
+            try:
+                before = await memory.usage("answer")
+                started = time.perf_counter()
+                asked.answer = await memory.answer(case.question.question)
+                asked.spend("answer", started)
+                if before is not None and (after := await memory.usage("answer")) is not None:
+                    asked.usage = {**(asked.usage or {}), "answer": after - before}
+            except BackendError as error:
+                self._note(asked, error)
+                raise
+        return asked.answer
+
+    async def verdict(self, case: Case, backend: Backend, judge: Judge) -> Verdict:
+        """The judge's verdict; ``unscored`` with the judge's own failure as its reason."""
+        asked = self.asked(case)
+        if asked.verdict is None:
+            context = await self.context(case, backend)
+            answer = await self.answer(case, backend)
+            started = time.perf_counter()
+            verdict = await _ask_judge(judge, case, answer, context, self._settings.timeout, self._background)
+            if isinstance(judge, EvidenceJudge) and verdict.reason == REWRITES and await self._quotes_turns(backend):
+                verdict = judge.judge(case, answer, replace(context, verbatim=True))
+            asked.spend("judge", started, verdict.usage)
+            asked.verdict = verdict
+        return asked.verdict
+
+    async def close(self) -> None:
+        """Close the memory and forget the sample's questions."""
+        memory, self.memory = self.memory, None
+        if memory is not None:
+            await memory.close()
+
+    async def _quotes_turns(self, backend: Backend) -> bool:
+        """Whether any selected question's context quotes a turn of the sample word for word.
+
+        One context without a quotation says nothing (it may be a real miss), so the sample's other
+        questions are asked ahead until one is found; their contexts are kept for their own turn.
+        """
+        if self._quotes is None:
+            self._quotes = False
+            for case in self.cases:
+                try:
+                    context = await self.context(case, backend)
+                except BackendError:
+                    continue
+                if is_in_doubt(context) and quotes(self.sample, context):
+                    self._quotes = True
+                    break
+        return self._quotes
+
+    def _note(self, asked: Asked, error: BackendError) -> None:
+        asked.error = error
+        if isinstance(error, BackendTimeout):
+            self.fail(error)
+
+
+async def _ask_judge(
+    judge: Judge, case: Case, answer: str | None, context: Context, limit: float, background: Background
+) -> Verdict:
+    """The verdict of any judge; a user's own runs in a thread of its own and has a limit."""
+    if type(judge).__module__.startswith("pytest_himga."):
+        return judge.judge(case, answer, context)
+    lane = Lane("judge")
+    try:
+        verdict: Any = await Caller(lane, background).one(
+            "judge()",
+            lambda: judge.judge(case, answer, context),
+            limit=limit,
+            stage="judge",
+            on_loop=inspect.iscoroutinefunction(judge.judge),
+        )
+    finally:
+        lane.close()
+    problem = _problem_of(verdict)
+    if problem:
+        raise BackendError(f"the judge {judge.name} {problem}", stage="judge")
+    checked: Verdict = verdict
+    return checked
+
+
+def _problem_of(verdict: object) -> str:
+    """Why this is no verdict, as the end of a sentence; empty if it is one."""
+    if not isinstance(verdict, Verdict):
+        return f"returned {type(verdict).__name__}; return a Verdict"
+    if verdict.value not in VERDICT_VALUES:
+        return f"gave the verdict {verdict.value!r}; it is one of {', '.join(VERDICT_VALUES)}"
+    scored = verdict.value in ("correct", "wrong")
+    if scored and not (isinstance(verdict.score, int | float) and 0 <= verdict.score <= 1):
+        return f"gave the score {verdict.score!r}; it is a number from 0 to 1"
+    return ""
+
+
+def default_judge(answers: bool) -> Judge:
+    """``lexical`` where the backend answers by itself, else ``evidence``."""
+    return resolve_judge("lexical" if answers else "evidence")

@@ -1,0 +1,121 @@
+"""The fixtures for a user's own tests, and what they share with the items.
+
+This module is imported by every pytest run of every project that has himga installed: it stays light.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_himga.errors import BackendError
+
+if TYPE_CHECKING:
+    from pytest_himga.data.schema import Case
+    from pytest_himga.engine.engine import Result
+    from pytest_himga.judge.verdict import Judge, Verdict
+    from pytest_himga.memory.protocol import Context
+    from pytest_himga.run import Run
+
+#: The himga run of this process; not there where none was asked for.
+RUN: pytest.StashKey[Run] = pytest.StashKey()
+#: The result that an item brought and its report has not carried away yet.
+RESULT: pytest.StashKey[Result] = pytest.StashKey()
+CASE_FIXTURE = "himga_case"
+
+
+class LiveMemory:
+    """The memory under test, fed exactly up to the question's checkpoint.
+
+    ``retrieve`` waits for an async memory too; ``instance`` is the backend's own object.
+    """
+
+    def __init__(self, run: Run, case: Case) -> None:
+        self._run = run
+        self._case = case
+
+    @property
+    def instance(self) -> Any:
+        """The object that the backend's factory or fixture made."""
+        return self._run.engine.instance(self._case)
+
+    def retrieve(self, query: str) -> Any:
+        """What the memory returns for ``query``, as it returns it (with neutral ids)."""
+        return self._run.engine.retrieve(self._case, query)
+
+
+@pytest.fixture
+def himga_case(request: pytest.FixtureRequest) -> Case:
+    """The question (`.question`) and its sample (`.sample`); the test runs once for each question."""
+    run = request.config.stash.get(RUN, None)
+    if run is None:
+        pytest.skip("no --himga-dataset: there are no questions to ask")
+    case = run.by_id[request.param]
+    if run.backend_is_fixture:
+        run.engine.use_fixture(case, request.getfixturevalue(run.backend.name))
+    return case
+
+
+@contextmanager
+def _unscored_if_broken(request: pytest.FixtureRequest, case: Case) -> Iterator[None]:
+    """A backend that fails makes the question unscored in the user's own test too."""
+    try:
+        yield
+    except BackendError:
+        _give_up(request, case, request.config.stash[RUN].engine.result(case))
+
+
+def _give_up(request: pytest.FixtureRequest, case: Case, result: Result) -> None:
+    from pytest_himga.items import describe
+
+    run = request.config.stash[RUN]
+    request.node.stash[RESULT] = result
+    text = describe(case, result)
+    if run.settings.tolerates_unscored:
+        pytest.skip(text.split("\n", 1)[0])
+    pytest.fail(text, pytrace=False)
+
+
+@pytest.fixture
+def himga_memory(request: pytest.FixtureRequest, himga_case: Case) -> LiveMemory:
+    """The live memory, fed up to the question's checkpoint: `.retrieve(query)`, `.instance`."""
+    memory = LiveMemory(request.config.stash[RUN], himga_case)
+    with _unscored_if_broken(request, himga_case):
+        _ = memory.instance
+    return memory
+
+
+@pytest.fixture
+def himga_context(request: pytest.FixtureRequest, himga_case: Case) -> Context:
+    """What the memory returned for the question: `.text`, and `.recalled` where it gave a list."""
+    with _unscored_if_broken(request, himga_case):
+        return request.config.stash[RUN].engine.context(himga_case)
+
+
+@pytest.fixture
+def himga_answer(request: pytest.FixtureRequest, himga_case: Case) -> str | None:
+    """The answer to the question; None where nothing produces one."""
+    with _unscored_if_broken(request, himga_case):
+        return request.config.stash[RUN].engine.answer(himga_case)
+
+
+@pytest.fixture
+def himga_judge(request: pytest.FixtureRequest, himga_case: Case) -> Judge:
+    """The judge of this run: `.judge(himga_case, answer, himga_context)` returns a Verdict."""
+    with _unscored_if_broken(request, himga_case):
+        return request.config.stash[RUN].engine.judge(himga_case)
+
+
+@pytest.fixture
+def himga_verdict(request: pytest.FixtureRequest, himga_case: Case) -> Verdict:
+    """The verdict, correct or wrong; the test is skipped where it is n/a, an error where unscored."""
+    result = request.config.stash[RUN].engine.result(himga_case)
+    if result.record.verdict == "unscored":
+        _give_up(request, himga_case, result)
+    request.node.stash[RESULT] = result
+    if result.record.verdict == "n/a":
+        pytest.skip(f"n/a: {result.record.reason}")
+    return result.verdict

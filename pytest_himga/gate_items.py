@@ -1,0 +1,62 @@
+"""The gate item of each dataset, and the end of the run: exit status and files.
+
+A gate is a report of its own, ``himga/<dataset>::gate``, sent on the controller after the last item; so
+pytest's own logic makes the run fail, prints it, and puts it into JUnit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_himga.items import failure_repr
+
+if TYPE_CHECKING:
+    from pytest_himga.controller import Controller, GateItem
+
+
+def run_gates(session: pytest.Session, controller: Controller) -> None:
+    """Settle a run that came to its end, and report its gates."""
+    if session.config.option.collectonly:
+        return
+    controller.settle(complete=True)
+    for gate in controller.gate_items:
+        _report(session, controller, gate)
+
+
+def _report(session: pytest.Session, controller: Controller, gate: GateItem) -> None:
+    hook, location = session.config.hook, (gate.nodeid.split("::", 1)[0], None, gate.nodeid)
+    passed = gate.status == "passed"
+    report = pytest.TestReport(
+        nodeid=gate.nodeid,
+        location=location,
+        keywords={"himga": 1},
+        outcome="passed" if passed else "failed",
+        longrepr=None if passed else failure_repr(gate.text, gate.nodeid.split("::", 1)[0]),
+        when="call",
+        duration=0.0,
+    )
+    if gate.status == "unmeasured":
+        controller.gate_failed_unmeasured()
+        report.himga = {"outcome": "unscored"}  # type: ignore[attr-defined] # an extra attribute, as on a question's report
+    # Else the progress would come to more than 100 %.
+    session.testscollected += 1
+    teardown = pytest.TestReport(
+        nodeid=gate.nodeid, location=location, keywords={}, outcome="passed", longrepr=None, when="teardown"
+    )
+    hook.pytest_runtest_logstart(nodeid=gate.nodeid, location=location)
+    hook.pytest_runtest_logreport(report=report)
+    hook.pytest_runtest_logreport(report=teardown)
+    hook.pytest_runtest_logfinish(nodeid=gate.nodeid, location=location)
+
+
+def finish(session: pytest.Session, controller: Controller) -> str:
+    """Set the exit status and write the files; the last line, "" if there is nothing to explain."""
+    if session.config.option.collectonly:
+        return ""
+    controller.settle(complete=False)
+    status, line = controller.exit_status(int(session.exitstatus), session.testsfailed)
+    session.exitstatus = status
+    controller.write_files(status)
+    return line

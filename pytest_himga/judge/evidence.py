@@ -1,0 +1,163 @@
+"""The evidence judge: is all the evidence in the context? Deterministic and free.
+
+Where ids came back they decide, and nothing else does. In plain text a turn is found if its words stand
+in the context one after another (Unicode NFKC, case, white space and punctuation set aside; an image
+caption may be missing). A turn of under 4 words, such as "Yes, sure!", counts only beside its speaker's
+name or a neighbouring turn, because it would be found anywhere.
+
+A memory that rewrites what it heard cannot be scored by text: if its non-empty contexts quote no turn of
+the sample at all, its questions are unscored rather than wrong.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pytest_himga.data.schema import Case, Message, Sample
+from pytest_himga.judge.verdict import Verdict
+from pytest_himga.memory.protocol import Context
+
+#: Turns with fewer words than this are too common to be found by their words alone.
+FEWEST_WORDS = 4
+REWRITES = "the memory rewrites text: return Recalled with turn_ids, or judge answers"
+_CAPTION = re.compile(r"^\[Image: .*?\]\s*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Which evidence groups a context holds; ``refs`` are the groups' first members, in order."""
+
+    refs: tuple[str, ...]
+    found: tuple[bool, ...]
+
+    @property
+    def share(self) -> float:
+        """Share of the groups that were found, 0..1; 0 where there are none."""
+        return sum(self.found) / len(self.found) if self.found else 0.0
+
+    @property
+    def found_refs(self) -> list[str]:
+        """The refs that were found."""
+        return [ref for ref, found in zip(self.refs, self.found, strict=True) if found]
+
+
+class EvidenceJudge:
+    """Correct iff every evidence group is in the context; partial evidence is wrong, its share the score."""
+
+    name = "evidence"
+
+    def judge(self, case: Case, answer: str | None, context: Context) -> Verdict:  # noqa: ARG002 - reads no answer
+        """``n/a`` without evidence or an answer to find; ``unscored`` where the memory rewrites text."""
+        question = case.question
+        if question.expects_abstention:
+            return Verdict("n/a", reason="unanswerable: there is no evidence to find")
+        if not question.evidence.groups:
+            return Verdict("n/a", reason="the dataset names no evidence for this question")
+        covered = coverage(case, context)
+        found, total = sum(covered.found), len(covered.found)
+        if found < total and not found and is_in_doubt(context) and not quotes(case.sample, context):
+            return Verdict("unscored", reason=REWRITES)
+        reason = f"{found} of {total} evidence turn{'s' if total > 1 else ''} in the context"
+        return Verdict("correct" if found == total else "wrong", covered.share, reason)
+
+
+def coverage(case: Case, context: Context) -> Coverage:
+    """Which evidence groups of ``case`` the context holds, by ids where it has them, else by text."""
+    groups = case.question.evidence.groups
+    refs = tuple(group[0] for group in groups)
+    ids: set[str] = set()
+    texts = [context.text]
+    if context.recalled is not None:
+        ids = {one for r in context.recalled for one in (*r.turn_ids, *r.session_ids)}
+        texts = [r.text for r in context.recalled if not r.turn_ids]
+    missing = {member for group in groups for member in group} - ids
+    words = [w for text in texts if (w := _context_words(text))] if missing else []
+    turns = dict(_evidence_turns(case.sample, missing)) if words else {}
+    found = tuple(
+        any(member in ids or (member in turns and _found(turns[member], words)) for member in group)
+        for group in groups
+    )
+    return Coverage(refs, found)
+
+
+def is_in_doubt(context: Context) -> bool:
+    """Whether it is open if this context's memory quotes turns at all: text, not empty, nothing known."""
+    if context.verbatim is not None:
+        return not context.verbatim
+    return bool(context.text.strip()) and (context.recalled is None or not context.has_ids)
+
+
+def quotes(sample: Sample, context: Context) -> bool:
+    """Whether any turn of the sample stands in the context word for word."""
+    words = [_context_words(context.text)]
+    turns = _evidence_turns(sample, None)
+    return any(_found(turn, words) for _, turn in turns)
+
+
+def words_of(text: str) -> str:
+    """The words of a text, each between single spaces, with a space at both ends; "" if it has none."""
+    words = re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", text).casefold())
+    return f" {' '.join(words)} " if words else ""
+
+
+@lru_cache(maxsize=4)
+def _context_words(text: str) -> str:
+    """Remembered, because a memory that returns its whole history returns the same text each time."""
+    return words_of(text)
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """A turn with its neighbours, for the rule about short ones."""
+
+    message: Message
+    before: Message | None
+    after: Message | None
+
+    def wordings(self) -> Iterator[str]:
+        """The word sequences that count as this turn."""
+        for text in dict.fromkeys((self.message.content, _CAPTION.sub("", self.message.content))):
+            own = _words(text)
+            if len(own) >= FEWEST_WORDS:
+                yield _spaced(own)
+            elif own:
+                yield from (_spaced(words) for words in self._beside(own))
+
+    def _beside(self, own: list[str]) -> Iterator[list[str]]:
+        speaker = _words(self.message.role)
+        if speaker:
+            yield [*speaker, *own]
+        if self.before is not None and (before := _words(self.before.content)):
+            yield [*before, *own]
+            yield [*before, *speaker, *own]
+        if self.after is not None and (after := _words(self.after.content)):
+            yield [*own, *after]
+            yield [*own, *_words(self.after.role), *after]
+
+
+def _evidence_turns(sample: Sample, wanted: set[str] | None) -> Iterator[tuple[str, _Turn]]:
+    """The sample's turns with their own ids (all of them where ``wanted`` is None)."""
+    for s, session in enumerate(sample.sessions, start=1):
+        messages = session.messages
+        for t, message in enumerate(messages):
+            turn_id = message.turn_id or f"D{s}:{t + 1}"
+            if wanted is None or turn_id in wanted:
+                before = messages[t - 1] if t else None
+                after = messages[t + 1] if t + 1 < len(messages) else None
+                yield turn_id, _Turn(message, before, after)
+
+
+def _found(turn: _Turn, texts: list[str]) -> bool:
+    return any(wording in text for wording in turn.wordings() for text in texts)
+
+
+def _words(text: str) -> list[str]:
+    return words_of(text).split()
+
+
+def _spaced(words: list[str]) -> str:
+    return f" {' '.join(words)} "

@@ -1,0 +1,122 @@
+"""The boundary: what a memory is shown, and what is accepted from it.
+
+A memory gets turns, speakers, dates and the question, and nothing else: no gold, type, evidence or
+label, and no id of the dataset (LongMemEval's session ids mark the evidence). It gets fresh copies with
+neutral ids, ``D<session>:<turn>`` and ``s<n>``, both counted from 1 in the order of the history; what it
+returns is mapped back. Blank turns stay in the ``Sample``, are not fed, and are counted.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pytest_himga.data.schema import Message, Sample, Session
+from pytest_himga.errors import BackendError
+from pytest_himga.memory.protocol import Context, Recalled
+
+
+@dataclass(frozen=True)
+class History:
+    """One sample's sessions as they cross the boundary, and the way back from neutral ids."""
+
+    sample: Sample
+    turn_ids: Mapping[str, str]
+    session_ids: Mapping[str, str]
+    blank_turns: int
+
+    @classmethod
+    def of(cls, sample: Sample) -> History:
+        """The history of ``sample``. A turn without an id of its own keeps the neutral one."""
+        turns: dict[str, str] = {}
+        sessions: dict[str, str] = {}
+        blank = 0
+        for s, session in enumerate(sample.sessions, start=1):
+            sessions[f"s{s}"] = session.session_id
+            for t, message in enumerate(session.messages, start=1):
+                neutral = f"D{s}:{t}"
+                turns[neutral] = message.turn_id or neutral
+                blank += not message.content.strip()
+        return cls(sample, turns, sessions, blank)
+
+    def sessions(self, first: int = 0, end: int | None = None) -> Iterator[Session]:
+        """Fresh neutral copies of the sessions ``first`` to ``end`` (0-based, ``end`` excluded)."""
+        for s, session in enumerate(self.sample.sessions[first:end], start=first + 1):
+            messages = [
+                Message(message.role, message.content, f"D{s}:{t}", message.date_str or session.date_str)
+                for t, message in enumerate(session.messages, start=1)
+                if message.content.strip()
+            ]
+            yield Session(f"s{s}", messages, session.date_str)
+
+
+def read_context(returned: object, history: History, top_k: int) -> tuple[Context, int]:
+    """The context that a memory's ``retrieve`` returned, and how many things it returned (0 for text).
+
+    A list longer than ``top_k`` is cut; text never is.
+
+    Raises
+    ------
+    BackendError
+        For anything that is not text or a sequence of ``Recalled`` with ids that ``ingest`` was given.
+    """
+    if isinstance(returned, str):
+        return Context(returned), 0
+    if not isinstance(returned, Sequence) or isinstance(returned, bytes | bytearray | memoryview):
+        raise _broken(f"returned {_kind_of(returned)}; return a str or a list of Recalled")
+    recalled = tuple(_read_recalled(n, item, history) for n, item in enumerate(returned[:top_k]))
+    return Context("\n".join(item.text for item in recalled), recalled), len(returned)
+
+
+def _read_recalled(n: int, item: object, history: History) -> Recalled:
+    if not isinstance(item, Recalled):
+        raise _broken(f"returned a list whose item {n} is {_kind_of(item)}; wrap it: Recalled(text, turn_ids=[...])")
+    if not isinstance(item.text, str):
+        raise _broken(f"returned a Recalled whose text is {_kind_of(item.text)} (item {n}); text is a str")
+    return Recalled(
+        item.text,
+        _own_ids("turn_ids", item.turn_ids, history.turn_ids, n) if item.turn_ids else (),
+        _own_ids("session_ids", item.session_ids, history.session_ids, n) if item.session_ids else (),
+        item.date_str,
+        _number(item.score),
+    )
+
+
+def _number(score: object) -> float | None:
+    """A score of any numeric type (numpy's too) as a float; None if it is no finite number."""
+    try:
+        number = float(score)  # type: ignore[arg-type] # whatever a backend put there
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _own_ids(field: str, ids: object, known: Mapping[str, str], n: int) -> tuple[str, ...]:
+    """The dataset's ids for neutral ones; an id that was never given out is a broken contract."""
+    if isinstance(ids, str) or not isinstance(ids, Sequence | set | frozenset):
+        raise _broken(f"returned a Recalled whose {field} is {_kind_of(ids)} (item {n}); give a list of ids")
+    unknown = [one for one in ids if one not in known]
+    if unknown:
+        first = next(iter(known), "D1:1")
+        raise _broken(
+            f"returned a Recalled with an id that was never ingested: {field} has {unknown[0]!r} (item {n}); "
+            f"give back the ids that ingest() got, such as {first!r}, or none"
+        )
+    return tuple(known[one] for one in ids)
+
+
+def _kind_of(value: object) -> str:
+    if value is None:
+        return "None"
+    if inspect.isasyncgen(value):
+        return "an async generator"
+    if inspect.isgenerator(value):
+        return "a generator"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def _broken(what: str) -> BackendError:
+    return BackendError(f"retrieve() {what}", stage="retrieve")

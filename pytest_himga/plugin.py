@@ -1,0 +1,214 @@
+"""The hooks, each handing over to a room. Without ``--himga-dataset`` there are options and fixtures only."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_himga.errors import HimgaError
+from pytest_himga.fixtures import (  # pytest finds fixtures as attributes of the plugin
+    RUN,
+    himga_answer,
+    himga_case,
+    himga_context,
+    himga_judge,
+    himga_memory,
+    himga_verdict,
+)
+from pytest_himga.settings import add_options, read_settings, wants_a_run
+
+if TYPE_CHECKING:
+    from pytest_himga.controller import Controller
+    from pytest_himga.display import Display
+    from pytest_himga.run import Run
+
+__all__ = ["himga_answer", "himga_case", "himga_context", "himga_judge", "himga_memory", "himga_verdict"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options and ini keys."""
+    add_options(parser)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Start a run where one was asked for; whatever is wrong with it is said now."""
+    config.addinivalue_line("markers", "himga: every item of a himga benchmark (added by pytest-himga)")
+    if not wants_a_run(config.option) or config.option.help or config.option.version:
+        return
+    try:
+        start(config)
+    except HimgaError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def start(config: pytest.Config) -> None:
+    """Read settings and data, and register the hooks of an active run."""
+    from pytest_himga.collect import WANTED, take_arguments
+    from pytest_himga.run import start_run
+
+    shared = getattr(config, "workerinput", {}).get("himga")
+    worker = getattr(config, "workerinput", {}).get("workerid", "main")
+    run = start_run(read_settings(config), worker=worker, shared=shared)
+    config.stash[RUN] = run
+    config.stash[WANTED] = take_arguments(config, run)
+    config.pluginmanager.register(ItemHooks(run), "himga-items")
+    if worker == "main":
+        _start_controller(config, run)
+
+
+def _start_controller(config: pytest.Config, run: Run) -> None:
+    from pytest_himga.controller import Controller
+    from pytest_himga.display import Display
+
+    controller = Controller(run)
+    note = ""
+    if getattr(config.option, "dist", "no") != "no":
+        from pytest_himga.xdist import ControllerHooks, check_dist
+
+        note = check_dist(config)
+        config.pluginmanager.register(ControllerHooks(run, controller), "himga-xdist")
+    display = Display(config, controller, note)
+    config.pluginmanager.register(RunHooks(controller, display), "himga-run")
+    config.pluginmanager.register(SummaryHook(display), "himga-summary")
+
+
+class ItemHooks:
+    """Collecting and running items: on a worker, or in the one process."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def pytest_ignore_collect(self, config: pytest.Config) -> bool | None:
+        """Where only our ids were named, no test file is imported."""
+        from pytest_himga.collect import WANTED
+
+        return True if config.stash[WANTED].only_ids else None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Add the samples to what the session collected."""
+        from pytest_himga.collect import add_samples
+
+        report = yield
+        if isinstance(collector, pytest.Session):
+            add_samples(collector, report)
+        return report
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Run a user's test once for each question."""
+        from pytest_himga.collect import parametrize
+
+        parametrize(metafunc, self._run)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
+        """Check what only a running collection can tell."""
+        from pytest_himga.collect import check_fixture
+
+        try:
+            check_fixture(session, items, self._run)
+        except HimgaError as error:
+            # With -n this process is a worker, and only the controller can end the run with a sentence.
+            getattr(session.config, "workeroutput", {})["himga_usage_error"] = str(error)
+            raise pytest.UsageError(str(error)) from None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Bring each sample's items together, whatever reordered them, and tell the engine of them."""
+        from pytest_himga.collect import by_sample, case_of
+
+        session.items[:] = by_sample(session.items, self._run)
+        cases = (case_of(item, self._run) for item in session.items)
+        self._run.selected = list(dict.fromkeys(case for case in cases if case is not None))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
+        """Close a sample's memory after its last item; an error there is an error of that item."""
+        from pytest_himga.items import release_sample
+
+        release_sample(item, nextitem, self._run)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Give a question's report its outcome and its record."""
+        from pytest_himga.items import finish_report
+
+        report = yield
+        finish_report(item, call, report)
+        return report
+
+    def pytest_unconfigure(self) -> None:
+        """Close what is still open."""
+        self._run.close()
+
+
+class RunHooks:
+    """Adding up, gates and the summary: on the controller, or in the one process."""
+
+    def __init__(self, controller: Controller, display: Display) -> None:
+        self._controller = controller
+        self._display = display
+
+    def pytest_report_header(self) -> list[str]:
+        """What will be measured."""
+        return self._display.header()
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """The items that will run here (with ``-n`` there are none: the workers tell theirs)."""
+        self._controller.expect(item.nodeid for item in session.items)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the record that a report carries."""
+        self._controller.take(report)
+
+    def pytest_report_teststatus(
+        self, report: pytest.CollectReport | pytest.TestReport
+    ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+        """Missed and unscored are outcomes of their own."""
+        from pytest_himga.items import status_of
+
+        return status_of(report)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """After the last item of a run that was not stopped: the gates, as items of their own."""
+        from pytest_himga.gate_items import run_gates
+
+        result = yield
+        run_gates(session, self._controller)
+        return result
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None, None, None]:
+        """Before pytest's own sections: shorten them."""
+        self._display.shorten(terminalreporter)
+        yield
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
+        """Decide the exit status before, and explain a 6 after everything else was printed."""
+        from pytest_himga.gate_items import finish
+
+        last_line = finish(session, self._controller)
+        yield
+        self._display.last_line(last_line)
+
+
+class SummaryHook:
+    """Apart from ``RunHooks`` because one plugin cannot implement a hook twice."""
+
+    def __init__(self, display: Display) -> None:
+        self._display = display
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Inside pytest's own sections, which are shortened: put them back and print the numbers."""
+        self._display.summary(terminalreporter)

@@ -1,0 +1,213 @@
+"""The summary at the end of a run, as lines of text: numbers in, lines out, no terminal in sight.
+
+Times stand on lines of their own (``retrieve``, ``ingest``): all other lines are the same with any number
+of workers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_himga.report.table import NOTHING, table_lines
+from pytest_himga.report.text import Line, Style, labelled, plain
+from pytest_himga.score.gate import GateResult, GateStatus, suggested_threshold
+from pytest_himga.score.retrieval import metric_ks
+from pytest_himga.score.summary import MEAN_SCORE, DatasetSummary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_himga.score.counts import Times
+
+__all__ = ["DatasetReport", "Line", "Provenance", "Style", "summary_lines"]
+
+#: Below this nothing readable comes out; a narrower terminal wraps by itself.
+NARROWEST = 40
+#: Wider lines are harder to read, not easier.
+WIDEST = 100
+#: Where the text of a labelled line starts: the longest label and two blanks.
+_COLUMN = 12
+#: Width of a number with four decimals.
+_FIGURE = 6
+_GATE: dict[GateStatus, tuple[str, Style]] = {
+    "passed": ("passed", "green"),
+    "failed": ("FAILED", "red"),
+    "proven": ("FAILED", "red"),
+    "unmeasured": ("UNMEASURED", "yellow"),
+}
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What the numbers of one dataset hang on: if any of it differs, they cannot be compared."""
+
+    sha256: str
+    items: int
+    backend: str
+    judge: str
+    top_k: int
+    plugin_version: str
+    backend_version: str | None = None
+
+
+@dataclass(frozen=True)
+class DatasetReport:
+    """One dataset's numbers, where they come from, and how its gates came out."""
+
+    summary: DatasetSummary
+    provenance: Provenance
+    gates: Sequence[GateResult] = ()
+
+
+def summary_lines(
+    datasets: Sequence[DatasetReport],
+    *,
+    gate: str,
+    gate_reason: str,
+    gate_set: bool,
+    notes: Sequence[str] = (),
+    width: int = 80,
+) -> list[Line]:
+    """Write the whole summary, at most ``width`` (40 to 100) characters wide, in ASCII.
+
+    ``gate`` and ``gate_reason`` name the active gate modes and why they are active. Unless ``gate_set``,
+    the last line tells how to set a minimum that this run would pass.
+    """
+    width = min(max(width, NARROWEST), WIDEST)
+    lines: list[Line] = []
+    for report in datasets:
+        lines += [*_dataset_lines(report, width), Line("")]
+    lines += _fact("gate", f"{gate} ({gate_reason})", width)
+    for result in (result for report in datasets for result in report.gates):
+        word, style = _GATE[result.status]
+        lines += _fact(word, f"{result.dataset}: {result.text}", width, style)
+    for note in notes:
+        lines += _fact("note", note, width, "yellow")
+    if not gate_set:
+        lines += _fact("hint", _hint(datasets), width)
+    return lines
+
+
+def _dataset_lines(report: DatasetReport, width: int) -> Iterator[Line]:
+    summary = report.summary
+    yield from table_lines(summary, width)
+    yield Line("")
+    if told := summary.abstention.told:
+        row = summary.abstention
+        known = "" if told == row.n else f" ({told} of {row.n} could be told)"
+        met = f"held {row.held}, fell for the trap {row.fell}, other {row.other}{known}"
+        yield from _fact("abstention", met, width)
+    if refusals := summary.false_refusals:
+        text = f"{refusals.value:.4f} of the answerable questions ({refusals.count} of {refusals.n})"
+        yield from _fact("refused", text, width)
+    yield from _retrieval(summary, width)
+    named = (("F1", "f1"), ("mean score", MEAN_SCORE))
+    scores = [(label, summary.metrics[name]) for label, name in named if name in summary.metrics]
+    if scores:
+        text = ", ".join(
+            f"{label} {mean.value:.4f} ({_counted(mean.n, 'question')})" for label, mean in scores
+        )
+        yield from _fact("scores", text, width)
+    yield from _context(summary, width)
+    yield from _times(summary.times, width)
+    yield from _fact("provenance", _provenance(report), width)
+
+
+def _retrieval(summary: DatasetSummary, width: int) -> Iterator[Line]:
+    """Give a small table of recall, hit and nDCG by depth; or running text where it does not fit."""
+    ks = metric_ks(summary.top_k)
+    measured = {name: mean for name, mean in summary.metrics.items() if name == "mrr" or "@" in name}
+    if not measured:
+        yield from _fact("retrieval", f"{NOTHING} (no ids came back for a question with evidence)", width)
+        return
+
+    def figure(name: str) -> str:
+        return f"{measured[name].value:.4f}" if name in measured else NOTHING
+
+    counts = sorted({mean.n for mean in measured.values()})
+    over = str(counts[0]) if len(counts) == 1 else f"{counts[0]}-{counts[-1]}"
+    kinds = (("recall", "recall"), ("hit", "hit"), ("nDCG", "ndcg"))
+    table = {label: [figure(f"{kind}@{k}") for k in ks] for label, kind in kinds}
+    gap = next((gap for gap in (2, 1) if _COLUMN + (_FIGURE + gap) * len(ks) - gap <= width), 0)
+    if not gap:
+        facts = [
+            f"{label}@{k} {cell}" for label, cells in table.items() for k, cell in zip(ks, cells, strict=True)
+        ]
+        yield from _fact("retrieval", f"{', '.join(facts)}, MRR {figure('mrr')}; questions {over}", width)
+        return
+    whole = {"retrieval": [f"@{k}" for k in ks]}
+    whole |= {f"  {label}": cells for label, cells in table.items()}
+    whole |= {"  MRR": [figure("mrr")], "  questions": [over]}
+    for label, cells in whole.items():
+        yield Line(label.ljust(_COLUMN) + (" " * gap).join(f"{cell:>{_FIGURE}}" for cell in cells))
+
+
+def _context(summary: DatasetSummary, width: int) -> Iterator[Line]:
+    chars, empty = summary.context_chars, summary.empty_contexts
+    if chars is None or empty is None or summary.context_tokens is None:
+        yield from _fact("context", NOTHING, width)
+        return
+    text = (
+        f"{chars.value:,.0f} characters, ~{summary.context_tokens:,.0f} tokens (characters / 4); "
+        f"empty {empty.count} of {empty.n}"
+    )
+    yield from _fact("context", text, width, "yellow" if empty.count == empty.n else "")
+
+
+def _times(times: Times, width: int) -> Iterator[Line]:
+    """Print times short enough never to wrap: one line each, whatever the clock said."""
+    if times.retrieve_p50 is not None and times.retrieve_p95 is not None:
+        yield from _fact(
+            "retrieve", f"p50 {_time(times.retrieve_p50)}, p95 {_time(times.retrieve_p95)}", width
+        )
+    if times.ingest_mean is not None and times.ingest_most is not None:
+        joint = " a sample, at most" if width > NARROWEST + _COLUMN else ", most"
+        yield from _fact("ingest", f"{_time(times.ingest_mean)}{joint} {_time(times.ingest_most)}", width)
+
+
+def _provenance(report: DatasetReport) -> str:
+    summary, source = report.summary, report.provenance
+    fed = "" if summary.samples_fed == summary.samples else f" ({summary.samples_fed} fed)"
+    version = f" {source.backend_version}" if source.backend_version else ""
+    facts = (
+        f"{summary.dataset} sha256 {source.sha256[:12]}",
+        _counted(source.items, "item"),
+        f"{_counted(summary.samples, 'sample')}{fed}",
+        f"backend {source.backend}{version}",
+        f"judge {source.judge}",
+        f"k {source.top_k}",
+        f"pytest-himga {source.plugin_version}",
+    )
+    return ", ".join(facts)
+
+
+def _hint(datasets: Sequence[DatasetReport]) -> str:
+    found = [(r.summary.dataset, suggested_threshold(r.summary)) for r in datasets]
+    measured = [(dataset, score) for dataset, score in found if score is not None]
+    if not measured:
+        return (
+            "nothing above 0 was measured that a gate could hold; one is set with, say, "
+            "--himga-min-score=0.70"
+        )
+    if len(datasets) == 1:
+        return f"to fail a run that scores below this one, add --himga-min-score={measured[0][1]}"
+    values = ",".join(f"{dataset}:{score}" for dataset, score in measured)
+    return f"to fail a run that scores below this one, add --himga-min-score={values}"
+
+
+def _fact(label: str, text: str, width: int, style: Style = "") -> list[Line]:
+    return [Line(line, style) for line in labelled(label, plain(text), width=width, column=_COLUMN)]
+
+
+def _counted(n: int, word: str) -> str:
+    return f"{n} {word}{'' if n == 1 else 's'}"
+
+
+def _time(ms: float) -> str:
+    """Milliseconds in the unit that a person would say them in."""
+    if ms < 10:
+        return f"{ms:.2f} ms"
+    if ms < 1000:
+        return f"{ms:.0f} ms"
+    return f"{ms / 1000:.1f} s" if ms < 120_000 else f"{ms / 60_000:.1f} min"

@@ -1,0 +1,137 @@
+"""One himga run inside one process: what was asked for, and the engine that measures it.
+
+The controller and each xdist worker make their own from the same command line; the controller hands out
+the run's id, so that all write into one folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pytest_himga.data.catalog import open_dataset
+from pytest_himga.data.dataset import Dataset
+from pytest_himga.data.schema import Case
+from pytest_himga.data.selection import select
+from pytest_himga.errors import DatasetError, SettingsError
+from pytest_himga.memory.resolve import Backend, resolve_backend
+from pytest_himga.report.run_folder import RunFolder, new_run_id
+from pytest_himga.score.summary import known_names
+from pytest_himga.score.thresholds import Threshold, check_thresholds
+
+if TYPE_CHECKING:
+    from pytest_himga.engine.engine import Engine
+    from pytest_himga.settings import Settings
+
+
+@dataclass
+class Run:
+    """``cases`` are all questions of himga's own selection, in the order of the datasets' files.
+
+    ``worker`` is ``main`` or xdist's id; ``thresholds`` are those that apply to each dataset; ``selected``
+    are the questions that pytest's own selection (-k, -m, ids, ...) left, once it is known.
+    """
+
+    settings: Settings
+    run_id: str
+    worker: str
+    datasets: list[Dataset]
+    cases: list[Case]
+    backend: Backend
+    thresholds: Mapping[str, list[Threshold]] = field(default_factory=dict)
+    selected: list[Case] = field(default_factory=list)
+
+    @cached_property
+    def by_id(self) -> dict[str, Case]:
+        """Each selected question by its node id."""
+        return {case.id: case for case in self.cases}
+
+    @cached_property
+    def folder(self) -> RunFolder:
+        """Where this run's files go."""
+        return RunFolder(self.settings.root, self.run_id)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """Each dataset's sha256, so that a worker can tell that it reads the same data."""
+        return {dataset.name: dataset.sha256 for dataset in self.datasets}
+
+    @property
+    def backend_is_fixture(self) -> bool:
+        """Whether the backend is named after a fixture of the user."""
+        return self.backend.origin == "fixture"
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The engine, made when the first question is asked."""
+        from pytest_himga.engine.engine import Engine
+
+        engine = Engine(self.settings, self.backend, self.folder, self.run_id, self.worker)
+        engine.expect(self.selected)
+        return engine
+
+    def close(self) -> None:
+        """Close the engine, if anything was asked."""
+        if "engine" in self.__dict__:
+            self.engine.close()
+
+
+def start_run(settings: Settings, *, worker: str = "main", shared: Mapping[str, object] | None = None) -> Run:
+    """Open the datasets, select the questions and resolve the backend: all that can be wrong, now.
+
+    ``shared`` is what the controller sent to this worker.
+
+    Raises
+    ------
+    HimgaError
+        The first thing that is wrong, as a sentence.
+    """
+    datasets = [
+        open_dataset(spec, data_dir=settings.data_dir, base=settings.base, labels=settings.locomo_labels)
+        for spec in settings.datasets
+    ]
+    cases = select(datasets, samples=settings.samples, types=settings.types, subset=settings.subset)
+    backend = resolve_backend(settings.backend, settings.backend_options)
+    _check_judge(settings, backend)
+    names = {
+        dataset.name: known_names(_types_asked(dataset, cases), settings.top_k) for dataset in datasets
+    }
+    run = Run(
+        settings=settings,
+        run_id=str(shared["run"]) if shared else new_run_id(),
+        worker=worker,
+        datasets=datasets,
+        cases=cases,
+        backend=backend,
+        thresholds=check_thresholds(settings.thresholds, names),
+    )
+    if shared and shared["digests"] != run.digests:
+        raise DatasetError(
+            f"{', '.join(run.digests)}: the data changed while the run was starting (worker {worker} reads another "
+            "sha256 than the controller); run it again"
+        )
+    return run
+
+
+def _types_asked(dataset: Dataset, cases: list[Case]) -> list[str]:
+    """The types that have an answerable question in this run; only these can have a threshold."""
+    asked = {
+        case.question.question_type.value
+        for case in cases
+        if case.dataset == dataset.name and not case.question.expects_abstention
+    }
+    return [name for name in dataset.type_labels if name in asked]
+
+
+def _check_judge(settings: Settings, backend: Backend) -> None:
+    from pytest_himga.judge.resolve import resolve_judge
+
+    if settings.judge is not None:
+        resolve_judge(settings.judge)
+    if settings.judge == "lexical" and backend.answers is False:
+        raise SettingsError(
+            f"--himga-judge=lexical judges answers, and backend {backend.name} has no answer(question); "
+            "give it one, or leave the judge out to judge the evidence"
+        )

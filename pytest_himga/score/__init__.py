@@ -1,0 +1,1 @@
+"""VERDICTS->NUMBERS: records, metrics, summaries, thresholds and gates."""

@@ -1,0 +1,319 @@
+"""Settings: command line, environment and ini become one frozen object, checked before any work.
+
+``--himga-NAME`` on the command line beats ``HIMGA_NAME`` in the environment, that beats ``himga_name``
+in the ini file, and that beats the default. ``--himga-dataset`` counts on the command line only (addopts
+included), so that no shell variable hijacks a test run. Lists take a repeated option, commas, or lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_himga.errors import SettingsError, nearest
+
+if TYPE_CHECKING:
+    import pytest
+
+    from pytest_himga.score.thresholds import Threshold
+
+GATE_MODES = ("verdict", "score", "none")
+LABELS = ("locomo", "himga")
+ITEMS = ("on", "off")
+DEFAULT_TOP_K = 10
+#: Seconds. A retrieve that takes longer is an outage for a CI; feeding a session may call an LLM.
+DEFAULT_TIMEOUT = 120.0
+LONG_CALL_FACTOR = 5.0
+
+
+@dataclass(frozen=True)
+class Option:
+    """One ``--himga-NAME``; ``many`` options are lists, ``cli_only`` ones have no environment or ini."""
+
+    name: str
+    metavar: str
+    help: str
+    many: bool = False
+    cli_only: bool = False
+
+    @property
+    def flag(self) -> str:
+        """``--himga-top-k``."""
+        return f"--himga-{self.name}"
+
+    @property
+    def ini(self) -> str:
+        """``himga_top_k``, which is also the attribute that argparse stores."""
+        return f"himga_{self.name.replace('-', '_')}"
+
+    @property
+    def variable(self) -> str:
+        """``HIMGA_TOP_K``."""
+        return self.ini.upper()
+
+
+OPTIONS = (
+    Option(
+        "dataset",
+        "NAME|PATH|NAME=PATH",
+        "benchmark to run: demo, a name found in --himga-data-dir, a file (.json, .json.gz) or a folder",
+        many=True,
+        cli_only=True,
+    ),
+    Option(
+        "backend",
+        "NAME",
+        "memory under test: null, full-context, bm25, oracle, an installed backend, package.module:attribute, "
+        "or a fixture's name",
+    ),
+    Option("backend-option", "KEY=VALUE", "passed to the backend's factory if it takes KEY", many=True),
+    Option("data-dir", "DIR", "folder that datasets are looked up in"),
+    Option("samples", "NAME,...", "only these samples", many=True),
+    Option("types", "TYPE,...", "only questions of these types", many=True),
+    Option("subset", "N|N%", "a stratified subset that stays the same when data is added"),
+    Option(
+        "locomo-labels",
+        "|".join(LABELS),
+        "names of LoCoMo's categories: by their content (locomo, default) or upstream HiMGA's table (himga)",
+    ),
+    Option("items", "|".join(ITEMS), "off: no built-in items, only your own tests that use himga fixtures"),
+    Option("top-k", "K", f"how many recalled things count, at most (default {DEFAULT_TOP_K})"),
+    Option(
+        "timeout",
+        "SECONDS",
+        f"limit for one call of the backend (default {DEFAULT_TIMEOUT:g}; "
+        f"{LONG_CALL_FACTOR:g} times that for ingest_session and settle)",
+    ),
+    Option("judge", "NAME", "evidence, lexical or package.module:attribute"),
+    Option("gate", "|".join(GATE_MODES), "what decides whether the run passes", many=True),
+    Option(
+        "min-score", "[DATASET:][NAME=]VALUE", "least score that passes, e.g. 0.7 or temporal=0.5", many=True
+    ),
+    Option("max-unscored", "N|N%", "unscored questions that are tolerated (default 0)"),
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that a run was asked to do, checked. Paths are absolute."""
+
+    datasets: tuple[str, ...]
+    root: Path
+    base: Path
+    backend: str = "null"
+    backend_options: Mapping[str, str] = field(default_factory=dict)
+    data_dir: Path | None = None
+    samples: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    subset: str | None = None
+    locomo_labels: str = "locomo"
+    builtin_items: bool = True
+    top_k: int = DEFAULT_TOP_K
+    timeout: float = DEFAULT_TIMEOUT
+    judge: str | None = None
+    gates: tuple[str, ...] = ("verdict",)
+    gate_reason: str = ""
+    gate_asked_for: bool = False
+    thresholds: tuple[Threshold, ...] = ()
+    max_unscored: str = "0"
+
+    @property
+    def tolerates_wrong(self) -> bool:
+        """Whether a wrong answer is *missed* rather than failed."""
+        return "verdict" not in self.gates
+
+    @property
+    def tolerates_unscored(self) -> bool:
+        """Whether an unscored question is skipped rather than an error."""
+        return self.max_unscored not in {"0", "0%"}
+
+    def as_json(self) -> dict[str, Any]:
+        """What ``run.json`` keeps under ``settings``: asked-for values without paths of the machine."""
+        return {
+            "samples": list(self.samples),
+            "types": list(self.types),
+            "subset": self.subset,
+            "items": "on" if self.builtin_items else "off",
+            "timeout": self.timeout,
+            "gate": list(self.gates),
+            "min_score": [threshold.text for threshold in self.thresholds],
+            "max_unscored": self.max_unscored,
+        }
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Put the one ``--help`` group and the ini keys into pytest's parser."""
+    group = parser.getgroup("himga", "memory benchmarks (pytest-himga)")
+    for option in OPTIONS:
+        group.addoption(
+            option.flag,
+            action="append" if option.many else "store",
+            default=None,
+            metavar=option.metavar,
+            dest=option.ini,
+            help=option.help.replace("%", "%%"),
+        )
+        if not option.cli_only:
+            parser.addini(
+                option.ini, f"the same as {option.flag}", "linelist" if option.many else "string", default=None
+            )
+
+
+def wants_a_run(options: argparse.Namespace) -> bool:
+    """Whether a himga run was asked for at all; all else is silent without it."""
+    return bool(getattr(options, "himga_dataset", None))
+
+
+def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = None) -> Settings:
+    """The settings of this run.
+
+    Raises
+    ------
+    SettingsError
+        For the first value that cannot be used, naming the option and the nearest right spelling.
+    """
+    source = _Source(config, os.environ if environ is None else environ)
+    from pytest_himga.data.catalog import split_names
+    from pytest_himga.data.selection import parse_subset
+    from pytest_himga.score.thresholds import parse_allowance
+
+    base = source.base("dataset")
+    datasets = tuple(
+        dict.fromkeys(name for text in config.option.himga_dataset for name in split_names(text, base=base))
+    )
+    if not datasets:
+        raise SettingsError("--himga-dataset is empty: name a dataset, e.g. --himga-dataset=demo")
+    backend = source.one("backend")
+    if not backend:
+        raise SettingsError(
+            "--himga-backend is missing: name the memory under test, e.g. --himga-backend=bm25, "
+            "--himga-backend=package.module:YourMemory or a fixture's name"
+        )
+    subset = source.one("subset")
+    if subset is not None:
+        parse_subset(subset)
+    max_unscored = source.one("max-unscored") or "0"
+    parse_allowance(max_unscored)
+    thresholds = source.thresholds()
+    gates, reason, asked = _gates(source, thresholds)
+    data_dir = source.one("data-dir")
+    return Settings(
+        datasets=datasets,
+        root=config.rootpath,
+        base=base,
+        backend=backend,
+        backend_options=source.pairs("backend-option"),
+        data_dir=source.base("data-dir") / data_dir if data_dir else None,
+        samples=source.words("samples"),
+        types=source.words("types"),
+        subset=subset,
+        locomo_labels=source.choice("locomo-labels", LABELS),
+        builtin_items=source.choice("items", ITEMS) == "on",
+        top_k=source.number("top-k", DEFAULT_TOP_K, whole=True),
+        timeout=source.number("timeout", DEFAULT_TIMEOUT),
+        judge=source.one("judge"),
+        gates=gates,
+        gate_reason=reason,
+        gate_asked_for=asked,
+        thresholds=thresholds,
+        max_unscored=max_unscored,
+    )
+
+
+def _gates(source: _Source, thresholds: tuple[Threshold, ...]) -> tuple[tuple[str, ...], str, bool]:
+    """Gate modes, why they are active, and whether a person asked for them."""
+    asked = source.words("gate")
+    for mode in asked:
+        if mode not in GATE_MODES:
+            raise SettingsError(f"--himga-gate={mode} is unknown: {nearest(mode, GATE_MODES)}")
+    if "none" in asked and len(asked) > 1:
+        raise SettingsError(f"--himga-gate={','.join(asked)}: none cannot stand beside another gate")
+    if "score" in asked and not thresholds:
+        raise SettingsError("--himga-gate=score needs a threshold: add --himga-min-score, e.g. 0.7")
+    if asked:
+        unused = " (the thresholds are not applied)" if thresholds and "score" not in asked else ""
+        return asked, f"asked for{unused}", asked != ("none",)
+    if thresholds:
+        return ("score",), "a threshold is set", True
+    return ("verdict",), "no threshold is set", False
+
+
+class _Source:
+    """Reads one option from command line, environment and ini, in that order."""
+
+    def __init__(self, config: pytest.Config, environ: Mapping[str, str]) -> None:
+        self.config = config
+        self.environ = environ
+        self.options = {option.name: option for option in OPTIONS}
+
+    def _raw(self, name: str) -> tuple[str | list[str] | None, str]:
+        """The value and where it stands: ``cli``, ``env``, ``ini`` or ``default``."""
+        option = self.options[name]
+        value = getattr(self.config.option, option.ini)
+        if value is not None:
+            return value, "cli"
+        if option.cli_only:
+            return None, "default"
+        if option.variable in self.environ:
+            return self.environ[option.variable], "env"
+        value = self.config.getini(option.ini)
+        return (value, "ini") if value else (None, "default")
+
+    def base(self, name: str) -> Path:
+        """The folder that a relative path in this option is relative to."""
+        _, where = self._raw(name)
+        return self.config.rootpath if where == "ini" else Path(self.config.invocation_params.dir)
+
+    def one(self, name: str) -> str | None:
+        value, _ = self._raw(name)
+        return value.strip() or None if isinstance(value, str) else None
+
+    def words(self, name: str) -> tuple[str, ...]:
+        value, _ = self._raw(name)
+        texts = [value] if isinstance(value, str) else value or []
+        parts = (part.strip() for text in texts for line in text.splitlines() for part in line.split(","))
+        return tuple(dict.fromkeys(part for part in parts if part))
+
+    def lines(self, name: str) -> list[str]:
+        """Like ``words`` but a comma stays: option values of a backend may hold one."""
+        value, _ = self._raw(name)
+        texts = [value] if isinstance(value, str) else value or []
+        return [line.strip() for text in texts for line in text.splitlines() if line.strip()]
+
+    def pairs(self, name: str) -> dict[str, str]:
+        pairs = {}
+        for text in self.lines(name):
+            key, equals, value = text.partition("=")
+            if not equals or not key.strip():
+                raise SettingsError(f"{self.options[name].flag}={text} is not KEY=VALUE")
+            pairs[key.strip()] = value.strip()
+        return pairs
+
+    def choice(self, name: str, known: tuple[str, ...]) -> str:
+        value = self.one(name) or known[0]
+        if value not in known:
+            raise SettingsError(f"{self.options[name].flag}={value} is unknown: {nearest(value, known)}")
+        return value
+
+    def number(self, name: str, default: Any, *, whole: bool = False) -> Any:
+        text = self.one(name)
+        if text is None:
+            return default
+        try:
+            value = int(text) if whole else float(text)
+        except ValueError:
+            value = 0
+        if not 0 < value < math.inf:
+            kind = "a whole number from 1" if whole else "a number of seconds above 0"
+            raise SettingsError(f"{self.options[name].flag}={text} is not {kind}")
+        return value
+
+    def thresholds(self) -> tuple[Threshold, ...]:
+        from pytest_himga.score.thresholds import parse_threshold
+
+        return tuple(parse_threshold(word) for word in self.words("min-score"))
