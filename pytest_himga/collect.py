@@ -8,7 +8,6 @@ and a fixture of module scope lives for one sample.
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,8 @@ from pytest_himga.items import QuestionItem
 from pytest_himga.memory.resolve import known_backends
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from pytest_himga.data.schema import Case
     from pytest_himga.run import Run
 

@@ -7,13 +7,11 @@ decides whether a run passes.
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_himga import __version__
-from pytest_himga.data.schema import Case
 from pytest_himga.report.run_folder import run_document
 from pytest_himga.report.terminal import DatasetReport, Provenance
 from pytest_himga.score.gate import GateResult, decide_exit, evaluate
@@ -22,6 +20,9 @@ from pytest_himga.score.summary import summarise
 from pytest_himga.score.thresholds import allowed_unscored
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_himga.data.schema import Case
     from pytest_himga.run import Run
 
 #: How many questions a reason names before it counts the rest.
@@ -91,7 +92,7 @@ class Controller:
         self.tally.unmeasured_failures += 1
 
     def _take_crash(self, report: Any) -> None:
-        """xdist's report of the item during which a worker died: an unscored question, not a failed test."""
+        """Xdist's report of the item during which a worker died: an unscored question, not a failed test."""
         worker = getattr(getattr(getattr(report, "node", None), "gateway", None), "id", "a worker")
         reason = f"worker {worker} died while it was running this question"
         self.tally.lost[report.nodeid] = reason
@@ -123,7 +124,9 @@ class Controller:
         for nodeid in self.run.by_id:
             if nodeid in self.tally.expected and nodeid not in self.tally.records:
                 reason = self.tally.lost.get(nodeid, "not run: " + self._why_not_run(complete))
-                record = record_of(self.run.by_id[nodeid], verdict="unscored", reason=reason, k=self.run.settings.top_k)
+                record = record_of(
+                    self.run.by_id[nodeid], verdict="unscored", reason=reason, k=self.run.settings.top_k
+                )
                 record.outcome = "missing"
                 self.tally.records[nodeid] = record
         if complete and self.asked_anything and "score" in self.run.settings.gates:
@@ -209,9 +212,11 @@ class Controller:
             phrases.append("every question is n/a for this judge, so nothing was measured")
         return phrases
 
-    def exit_status(self, pytest_status: int, tests_failed: int) -> tuple[int, str]:
+    def exit_status(
+        self, pytest_status: int, tests_failed: int, *, proven_elsewhere: bool = False
+    ) -> tuple[int, str]:
         """The run's exit status and the last line that explains a 6."""
-        proven = tests_failed > self.tally.unmeasured_failures
+        proven = proven_elsewhere or tests_failed > self.tally.unmeasured_failures
         return decide_exit(pytest_status, proven=proven, unmeasured=self.unmeasured())
 
     # -- numbers --------------------------------------------------------------------------------
@@ -280,14 +285,16 @@ class Controller:
             notes.append(self.run.folder.problem)
         return notes
 
-    def write_files(self, exit_status: int) -> None:
-        """``results.jsonl`` and ``run.json``; what cannot be written becomes a note."""
-        if not self.asked_anything:
-            return
-        folder = self.run.folder
-        folder.write_results(self.records)
-        folder.write_run(self._document(exit_status))
-        folder.prune()
+    def write_results(self) -> None:
+        """``results.jsonl``; what cannot be written becomes a note."""
+        if self.asked_anything:
+            self.run.folder.write_results(self.records)
+
+    def write_run(self, exit_status: int) -> None:
+        """``run.json``, and room for it among the newest runs."""
+        if self.asked_anything:
+            self.run.folder.write_run(self._document(exit_status))
+            self.run.folder.prune()
 
     def _document(self, exit_status: int) -> dict[str, Any]:
         settings, run = self.run.settings, self.run

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_himga.report.terminal import Line, summary_lines
 from pytest_himga.report.text import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from pytest_himga.collect import Wanted
     from pytest_himga.controller import Controller
     from pytest_himga.run import Run
@@ -54,7 +55,7 @@ class Display:
 
 def header_lines(run: Run, wanted: Wanted, note: str, verbosity: int) -> list[str]:
     """What is about to be measured, by what, and which gate will decide."""
-    settings = run.settings
+    settings, answers = run.settings, run.backend.answers
     lines = []
     for dataset in run.datasets:
         cases = [case for case in run.cases if case.dataset == dataset.name]
@@ -67,10 +68,13 @@ def header_lines(run: Run, wanted: Wanted, note: str, verbosity: int) -> list[st
         if dataset.warnings:
             count = len(dataset.warnings)
             told = "" if verbosity > 0 else f"; -v lists {'it' if count == 1 else 'them'}"
-            lines.append(f"himga: {dataset.name}: {count} warning{'s' if count > 1 else ''} from the data{told}")
+            lines.append(
+                f"himga: {dataset.name}: {count} warning{'s' if count > 1 else ''} from the data{told}"
+            )
             if verbosity > 0:
                 lines += [f"  {one_line(text, 400)}" for text in dataset.warnings]
-    judge = settings.judge or {True: "lexical", False: "evidence"}.get(run.backend.answers, "by the backend")  # type: ignore[call-overload] # None is the default's case
+    default = "told by the backend" if answers is None else "lexical" if answers else "evidence"
+    judge = settings.judge or default
     lines.append(f"himga: backend {run.backend.name}, judge {judge}, k {settings.top_k}")
     lines.append(f"himga: gate {', '.join(settings.gates)} ({settings.gate_reason})")
     if note:
@@ -116,7 +120,9 @@ class Failures:
             self._stats[category] = reports
             if hidden:
                 word = "failures" if category == "failed" else "errors"
-                lines.append(f"{hidden} more {word} have one line each in the short summary; -v shows all in full")
+                lines.append(
+                    f"{hidden} more {word} have one line each in the short summary; -v shows all in full"
+                )
         return lines
 
 
@@ -132,8 +138,8 @@ def _first_of_each_dataset(reports: Sequence[Any], controller: Controller) -> It
 
 def write_summary(reporter: Any, controller: Controller, hidden: Sequence[str]) -> None:
     """The misses, then the numbers."""
-    for line in hidden:
-        reporter.write_line(line)
+    for text in hidden:
+        reporter.write_line(text)
     if not controller.asked_anything:
         return
     misses = _missed_lines(reporter, controller)
@@ -154,11 +160,9 @@ def write_summary(reporter: Any, controller: Controller, hidden: Sequence[str]) 
         _write(reporter, line)
 
 
-def _missed_lines(reporter: Any, controller: Controller) -> Iterator[str] | list[str]:
+def _missed_lines(reporter: Any, controller: Controller) -> list[str]:
     """One line for each miss; with ``-v`` or ``-rA`` all of them, with ``-vv`` in full."""
-    reports = sorted(
-        reporter.stats.get("missed", []), key=lambda report: controller.order_of(report.nodeid)
-    )
+    reports = sorted(reporter.stats.get("missed", []), key=lambda report: controller.order_of(report.nodeid))
     everything = reporter.verbosity > 0 or "A" in reporter.reportchars or "m" in reporter.reportchars
     shown = reports if everything else list(_first_of_each_dataset(reports, controller))
     lines = []

@@ -19,7 +19,10 @@ happens in ``plugin.py``). A ``BackendError`` never ends a run: it makes questio
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class HimgaError(Exception):

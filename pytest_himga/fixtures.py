@@ -5,7 +5,6 @@ This module is imported by every pytest run of every project that has himga inst
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,8 @@ import pytest
 from pytest_himga.errors import BackendError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytest_himga.data.schema import Case
     from pytest_himga.engine.engine import Result
     from pytest_himga.judge.verdict import Judge, Verdict

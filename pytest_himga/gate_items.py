@@ -51,12 +51,24 @@ def _report(session: pytest.Session, controller: Controller, gate: GateItem) -> 
     hook.pytest_runtest_logfinish(nodeid=gate.nodeid, location=location)
 
 
-def finish(session: pytest.Session, controller: Controller) -> str:
-    """Set the exit status and write the files; the last line, "" if there is nothing to explain."""
+def settle(session: pytest.Session, controller: Controller) -> None:
+    """Before the summary: account for a run that was stopped, and write the results."""
+    if not session.config.option.collectonly:
+        controller.settle(complete=False)
+        controller.write_results()
+
+
+def decide(session: pytest.Session, controller: Controller, status_before: int) -> str:
+    """After all other plugins: set the exit status; the last line, "" if there is nothing to explain.
+
+    Some plugins combine their own status with pytest's (syrupy: bit by bit), so ours must come last.
+    ``status_before`` is what pytest itself had decided; a change since then is another plugin's failure.
+    """
     if session.config.option.collectonly:
         return ""
-    controller.settle(complete=False)
-    status, line = controller.exit_status(int(session.exitstatus), session.testsfailed)
+    status = int(session.exitstatus)
+    proven_elsewhere = status == 1 and status_before == 0
+    status, line = controller.exit_status(status, session.testsfailed, proven_elsewhere=proven_elsewhere)
     session.exitstatus = status
-    controller.write_files(status)
+    controller.write_run(status)
     return line

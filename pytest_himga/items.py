@@ -61,15 +61,19 @@ class QuestionItem(pytest.Function):
 
     def _text(self, result: Result, run: Run) -> str:
         """The whole failure text, or its first line for a miss that nobody will see in full."""
-        if result.record.verdict == "wrong" and run.settings.tolerates_wrong and self.config.option.verbose < 2:
+        if (
+            result.record.verdict == "wrong"
+            and run.settings.tolerates_wrong
+            and self.config.option.verbose < 2
+        ):
             return headline(result.record)
         return describe(self.case, result)
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:  # noqa: ARG002 - pytest's own signature
         """Our own text for a verdict; pytest's for anything else."""
         if isinstance(excinfo.value, NotCorrect):
             return failure_repr(str(excinfo.value), self.case.sample_id)
-        return super().repr_failure(excinfo, style)
+        return super().repr_failure(excinfo)
 
 
 def failure_repr(text: str, where: str) -> Any:
@@ -104,7 +108,9 @@ def describe(case: Case, result: Result) -> str:
     found = set(covered.found_refs) if covered else set()
     wanted = dict.fromkeys(case.question.evidence.turn_ids)
     turns = [
-        EvidenceTurn(message.turn_id, message.role, message.content, session.date_str, message.turn_id in found)
+        EvidenceTurn(
+            message.turn_id, message.role, message.content, session.date_str, message.turn_id in found
+        )
         for session in case.sample.sessions
         for message in session.messages
         if message.turn_id is not None and message.turn_id in wanted
@@ -183,10 +189,16 @@ def _reason_of(report: pytest.TestReport) -> str:
     return str(lines[0] if crash is not None else lines[-1])
 
 
-def status_of(report: pytest.CollectReport | pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+def status_of(
+    report: pytest.CollectReport | pytest.TestReport,
+) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
     """Category, letter and word of a question's report; None for every other report."""
     data = getattr(report, "himga", None)
-    if data is None or report.outcome not in ("failed", "skipped") or getattr(report, "when", None) == "setup":
+    if (
+        data is None
+        or report.outcome not in ("failed", "skipped")
+        or getattr(report, "when", None) == "setup"
+    ):
         return None
     outcome = data["record"]["outcome"] if data.get("record") else data["outcome"]
     if outcome == "missed":

@@ -33,7 +33,9 @@ def load_attribute(path: str, where: str) -> Any:
             target = getattr(target, part)
         except AttributeError:
             public = [name for name in dir(target) if not name.startswith("_")]
-            raise SettingsError(f"{where}: {module_name} has no {attribute!r}: {nearest(part, public)}") from None
+            raise SettingsError(
+                f"{where}: {module_name} has no {attribute!r}: {nearest(part, public)}"
+            ) from None
     return target
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +19,8 @@ from pytest_himga.fixtures import (  # pytest finds fixtures as attributes of th
 from pytest_himga.settings import add_options, read_settings, wants_a_run
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pytest_himga.controller import Controller
     from pytest_himga.display import Display
     from pytest_himga.run import Run
@@ -193,13 +194,13 @@ class RunHooks:
         yield
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
-        """Decide the exit status before, and explain a 6 after everything else was printed."""
-        from pytest_himga.gate_items import finish
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, None, None]:
+        """Write the results before, and have the last word on the exit status after everything else."""
+        from pytest_himga.gate_items import decide, settle
 
-        last_line = finish(session, self._controller)
+        settle(session, self._controller)
         yield
-        self._display.last_line(last_line)
+        self._display.last_line(decide(session, self._controller, int(exitstatus)))
 
 
 class SummaryHook:

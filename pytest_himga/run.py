@@ -6,14 +6,11 @@ the run's id, so that all write into one folder.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_himga.data.catalog import open_dataset
-from pytest_himga.data.dataset import Dataset
-from pytest_himga.data.schema import Case
 from pytest_himga.data.selection import select
 from pytest_himga.errors import DatasetError, SettingsError
 from pytest_himga.memory.resolve import Backend, resolve_backend
@@ -22,6 +19,10 @@ from pytest_himga.score.summary import known_names
 from pytest_himga.score.thresholds import Threshold, check_thresholds
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_himga.data.dataset import Dataset
+    from pytest_himga.data.schema import Case
     from pytest_himga.engine.engine import Engine
     from pytest_himga.settings import Settings
 
@@ -95,9 +96,7 @@ def start_run(settings: Settings, *, worker: str = "main", shared: Mapping[str, 
     cases = select(datasets, samples=settings.samples, types=settings.types, subset=settings.subset)
     backend = resolve_backend(settings.backend, settings.backend_options)
     _check_judge(settings, backend)
-    names = {
-        dataset.name: known_names(_types_asked(dataset, cases), settings.top_k) for dataset in datasets
-    }
+    names = {dataset.name: known_names(_types_asked(dataset, cases), settings.top_k) for dataset in datasets}
     run = Run(
         settings=settings,
         run_id=str(shared["run"]) if shared else new_run_id(),

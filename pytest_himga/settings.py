@@ -7,17 +7,18 @@ included), so that no shell variable hijacks a test run. Lists take a repeated o
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_himga.errors import SettingsError, nearest
 
 if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping, Sequence
+
     import pytest
 
     from pytest_himga.score.thresholds import Threshold
@@ -68,8 +69,8 @@ OPTIONS = (
     Option(
         "backend",
         "NAME",
-        "memory under test: null, full-context, bm25, oracle, an installed backend, package.module:attribute, "
-        "or a fixture's name",
+        "memory under test: null, full-context, bm25, oracle, an installed backend, "
+        "package.module:attribute, or a fixture's name",
     ),
     Option("backend-option", "KEY=VALUE", "passed to the backend's factory if it takes KEY", many=True),
     Option("data-dir", "DIR", "folder that datasets are looked up in"),
@@ -159,9 +160,8 @@ def add_options(parser: pytest.Parser) -> None:
             help=option.help.replace("%", "%%"),
         )
         if not option.cli_only:
-            parser.addini(
-                option.ini, f"the same as {option.flag}", "linelist" if option.many else "string", default=None
-            )
+            kind: Literal["linelist", "string"] = "linelist" if option.many else "string"
+            parser.addini(option.ini, f"the same as {option.flag}", kind, default=None)
 
 
 def wants_a_run(options: argparse.Namespace) -> bool:
@@ -225,7 +225,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = Non
     )
 
 
-def _gates(source: _Source, thresholds: tuple[Threshold, ...]) -> tuple[tuple[str, ...], str, bool]:
+def _gates(source: _Source, thresholds: Sequence[Threshold]) -> tuple[tuple[str, ...], str, bool]:
     """Gate modes, why they are active, and whether a person asked for them."""
     asked = source.words("gate")
     for mode in asked:

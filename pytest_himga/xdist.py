@@ -6,7 +6,6 @@ Imported only where pytest-xdist is active.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +14,8 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 from pytest_himga.collect import PREFIX
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from xdist.workermanage import WorkerController
 
     from pytest_himga.controller import Controller
@@ -42,7 +43,7 @@ def unit_of(nodeid: str, samples: Collection[str]) -> str | None:
     return None
 
 
-class SampleScheduling(LoadScopeScheduling):  # type: ignore[misc] # xdist's own types are partial
+class SampleScheduling(LoadScopeScheduling):
     """Hands out whole samples, and does not run again the item during which a worker died.
 
     Other tests go module by module, as with ``--dist loadscope``. After a crash the rest of the sample
@@ -135,7 +136,8 @@ def check_dist(config: pytest.Config) -> str:
     dist = explicit_dist(config)
     if dist == "each":
         raise pytest.UsageError(
-            "--dist each runs every question on every worker, and himga counts each question once; leave --dist out"
+            "--dist each runs every question on every worker, and himga counts each question once; "
+            "leave --dist out"
         )
     if dist is None:
         return ""

@@ -32,11 +32,9 @@ class Subset:
 
     def size(self, available: int) -> int:
         """Return how many of ``available`` questions; a share is rounded, but never to none."""
-        if self.share is not None:
-            wanted = max(1, int(available * self.share + Fraction(1, 2)))
-        else:
-            wanted = self.count or 0
-        return min(wanted, available)
+        if self.share is None:
+            return min(self.count or 0, available)
+        return min(max(1, int(available * self.share + Fraction(1, 2))), available)
 
 
 def parse_subset(text: str) -> Subset:

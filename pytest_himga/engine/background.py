@@ -23,10 +23,12 @@ import traceback
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_himga.errors import BackendError, BackendTimeout
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 T = TypeVar("T")
 Call = Callable[[], Any]
@@ -39,7 +41,9 @@ class Lane:
     """One daemon thread that runs calls in order. A daemon, because a hung call must not hold the exit."""
 
     def __init__(self, name: str) -> None:
-        self._calls: queue.SimpleQueue[tuple[Call, concurrent.futures.Future[Any]] | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[tuple[Call, concurrent.futures.Future[Any]] | None] = (
+            queue.SimpleQueue()
+        )
         self._thread = threading.Thread(target=self._run, name=f"himga-{name}", daemon=True)
         self._thread.start()
 
@@ -202,7 +206,9 @@ class Caller:
         try:
             if on_loop:
                 return await self._on_loop([partial(_call_and_await, call) for call in calls], progress)
-            results: list[Any] = await Handoff(self._lane.submit(partial(_in_turn, list(calls), progress)), progress, 0.0)
+            results: list[Any] = await Handoff(
+                self._lane.submit(partial(_in_turn, list(calls), progress)), progress, 0.0
+            )
             if any(inspect.isawaitable(result) for result in results):
                 return await self._on_loop([partial(_maybe_await, result) for result in results], progress)
             return results
@@ -230,7 +236,9 @@ def _in_turn(calls: list[Call], progress: Progress) -> list[Any]:
     return results
 
 
-async def _each_with_limit(works: list[Callable[[], Coroutine[Any, Any, Any]]], progress: Progress) -> list[Any]:
+async def _each_with_limit(
+    works: list[Callable[[], Coroutine[Any, Any, Any]]], progress: Progress
+) -> list[Any]:
     """On the loop: each call with its own deadline; whatever it raises comes out as an ``Exception``."""
     results = []
     for work in works:

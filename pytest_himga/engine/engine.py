@@ -6,7 +6,6 @@ The sync face of the pipeline: items and fixtures call it from the main thread a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +19,8 @@ from pytest_himga.score.record import Record, record_of, sendable
 from pytest_himga.score.retrieval import retrieval_metrics
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping, Sequence
+
     from pytest_himga.data.schema import Case
     from pytest_himga.memory.protocol import Context
     from pytest_himga.memory.resolve import Backend

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,8 @@ from pytest_himga.memory.resolve import missing_methods
 from pytest_himga.settings import LONG_CALL_FACTOR
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_himga.data.schema import QAPair, Session
     from pytest_himga.memory.boundary import History
     from pytest_himga.memory.resolve import Backend
@@ -75,7 +76,7 @@ class LiveMemory:
         if self._accepted is None:
             method = self.instance.retrieve
             self._accepted = [name for name in ("date", "k") if _takes(method, name)]
-        offered = {"date": date, "k": k}
+        offered: dict[str, Any] = {"date": date, "k": k}
         accepted = {name: offered[name] for name in self._accepted}
         return await self._method("retrieve", query, stage="retrieve", **accepted)
 
@@ -113,7 +114,8 @@ class LiveMemory:
         if type(self.instance) is OracleMemory:
             wanted = set(question.evidence.turn_ids)
             self.instance.reveal(
-                question.question, [neutral for neutral, own in self.history.turn_ids.items() if own in wanted]
+                question.question,
+                [neutral for neutral, own in self.history.turn_ids.items() if own in wanted],
             )
 
     async def _make(self) -> Any:
@@ -122,7 +124,9 @@ class LiveMemory:
             return target
         arguments = self._backend.arguments(self.scope)
         # An async client often wants a running loop when it is made.
-        on_loop = _is_async(target) or _is_async(getattr(target, "retrieve", None))
+        on_loop = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(
+            getattr(target, "retrieve", None)
+        )
         name = getattr(target, "__name__", type(target).__name__)
         return await self._call.one(
             f"{name}()",
@@ -140,7 +144,13 @@ class LiveMemory:
         method = self.instance.ingest
         rest = (session,) if _takes_two(method) else ()
         calls = [partial(method, message, *rest) for message in session.messages]
-        await self._call.many("ingest()", calls, limit=self._timeout, stage="ingest", on_loop=_is_async(method))
+        await self._call.many(
+            "ingest()",
+            calls,
+            limit=self._timeout,
+            stage="ingest",
+            on_loop=inspect.iscoroutinefunction(method),
+        )
 
     async def _method(
         self, name: str, *args: Any, limit: float | None = None, stage: str = "ingest", **kwargs: Any
@@ -151,12 +161,8 @@ class LiveMemory:
             partial(method, *args, **kwargs),
             limit=limit or self._timeout,
             stage=stage,
-            on_loop=_is_async(method),
+            on_loop=inspect.iscoroutinefunction(method),
         )
-
-
-def _is_async(function: object) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - its __call__ is what is asked for
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +18,13 @@ from pytest_himga.judge.evidence import REWRITES, EvidenceJudge, is_in_doubt, qu
 from pytest_himga.judge.resolve import resolve_judge
 from pytest_himga.judge.verdict import VERDICT_VALUES, Judge, Verdict
 from pytest_himga.memory.boundary import History, read_context
-from pytest_himga.memory.protocol import Context, Usage
-from pytest_himga.memory.resolve import Backend
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from pytest_himga.data.schema import Case
+    from pytest_himga.memory.protocol import Context, Usage
+    from pytest_himga.memory.resolve import Backend
     from pytest_himga.settings import Settings
 
 
@@ -156,7 +157,11 @@ class SampleRun:
             answer = await self.answer(case, backend)
             started = time.perf_counter()
             verdict = await _ask_judge(judge, case, answer, context, self._settings.timeout, self._background)
-            if isinstance(judge, EvidenceJudge) and verdict.reason == REWRITES and await self._quotes_turns(backend):
+            if (
+                isinstance(judge, EvidenceJudge)
+                and verdict.reason == REWRITES
+                and await self._quotes_turns(backend)
+            ):
                 verdict = judge.judge(case, answer, replace(context, verbatim=True))
             asked.spend("judge", started, verdict.usage)
             asked.verdict = verdict

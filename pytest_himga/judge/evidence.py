@@ -13,13 +13,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from pytest_himga.data.schema import Case, Message, Sample
 from pytest_himga.judge.verdict import Verdict
-from pytest_himga.memory.protocol import Context
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_himga.data.schema import Case, Message, Sample
+    from pytest_himga.memory.protocol import Context
 
 #: Turns with fewer words than this are too common to be found by their words alone.
 FEWEST_WORDS = 4

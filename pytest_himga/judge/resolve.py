@@ -39,7 +39,9 @@ def resolve_judge(name: str) -> Judge:
         try:
             target = target()
         except TypeError as error:
-            raise SettingsError(f"--himga-judge={name}: it must be callable without arguments: {error}") from None
+            raise SettingsError(
+                f"--himga-judge={name}: it must be callable without arguments: {error}"
+            ) from None
     if not callable(getattr(target, "judge", None)):
         raise SettingsError(f"--himga-judge={name}: it has no judge(case, answer, context) method")
     if not isinstance(getattr(target, "name", None), str):

@@ -72,7 +72,9 @@ def read_context(returned: object, history: History, top_k: int) -> tuple[Contex
 
 def _read_recalled(n: int, item: object, history: History) -> Recalled:
     if not isinstance(item, Recalled):
-        raise _broken(f"returned a list whose item {n} is {_kind_of(item)}; wrap it: Recalled(text, turn_ids=[...])")
+        raise _broken(
+            f"returned a list whose item {n} is {_kind_of(item)}; wrap it: Recalled(text, turn_ids=[...])"
+        )
     if not isinstance(item.text, str):
         raise _broken(f"returned a Recalled whose text is {_kind_of(item.text)} (item {n}); text is a str")
     return Recalled(

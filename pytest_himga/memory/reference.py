@@ -6,12 +6,13 @@ evidence, and exactly the evidence must score 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pytest_himga.memory.protocol import Recalled
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_himga.data.schema import Message, Session
 
 

@@ -7,13 +7,15 @@ Looked up in this order: built in, entry points of the group ``pytest_himga.back
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import metadata
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_himga.errors import SettingsError, nearest
 from pytest_himga.loading import load_attribute
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 BUILT_IN = {
     "null": "pytest_himga.memory.reference:NullMemory",
@@ -38,7 +40,9 @@ class Backend:
     @property
     def is_factory(self) -> bool:
         """A class, or a callable without ``retrieve``: called once per sample."""
-        return inspect.isclass(self.target) or (callable(self.target) and not hasattr(self.target, "retrieve"))
+        return inspect.isclass(self.target) or (
+            callable(self.target) and not hasattr(self.target, "retrieve")
+        )
 
     @property
     def answers(self) -> bool | None:
@@ -156,11 +160,22 @@ def _convert(backend: str, key: str, text: str, parameter: inspect.Parameter) ->
     try:
         return converters[wanted](text)
     except ValueError:
-        raise SettingsError(f"--himga-backend-option={key}={text}: {backend} takes {wanted.__name__} there") from None
+        raise SettingsError(
+            f"--himga-backend-option={key}={text}: {backend} takes {wanted.__name__} there"
+        ) from None
 
 
 def _boolean(text: str) -> bool:
-    values = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    values = {
+        "1": True,
+        "true": True,
+        "yes": True,
+        "on": True,
+        "0": False,
+        "false": False,
+        "no": False,
+        "off": False,
+    }
     try:
         return values[text.lower()]
     except KeyError:

@@ -75,7 +75,9 @@ class Record:
         return {"v": RECORD_VERSION, **data}
 
 
-def record_of(case: Case, *, verdict: str, reason: str, k: int, judge: str = "", worker: str = "main") -> Record:
+def record_of(
+    case: Case, *, verdict: str, reason: str, k: int, judge: str = "", worker: str = "main"
+) -> Record:
     """The record of a question with what is known before anything was measured."""
     question = case.question
     return Record(

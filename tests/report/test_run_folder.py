@@ -29,7 +29,7 @@ RESULTS_FORMAT = """
  "question","gold","trap","answer":str|null,"abstention":"held|fell|other"|null,"evidence":[refs],"found":[refs],"recalled":[{"turns","sessions","score"}]|null,
  "context":"sha256 of a blob"|null,"context_chars","context_tokens","k","stage":null|"ingest|retrieve|answer|judge",
  "ms":{"ingest","retrieve","answer","judge"},"usage":{stage:{"calls","tokens_in","tokens_out","cost"}},"cached":[stages],"worker"}
-"""  # noqa: E501 - as the design has it
+"""
 RUN_FORMAT = """
 {"v":1,"run","plugin","python","datasets":[{"name","family","sha256","labels","errata","session_order","selection","items"}],"backend":{"name","version","options"},
  "k","answerer","judge","profiles":{name:sha256},"models","settings","totals":{dataset:{name:number|null}},"gates":[...],"exit"}
