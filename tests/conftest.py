@@ -1,0 +1,145 @@
+"""What the plugin's own tests share: a small project to run pytest on, and where the real data lies."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+REAL_DATA = Path(os.environ.get("HIMGA_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def turn(ref: str, speaker: str, text: str, caption: str | None = None) -> dict:
+    """One turn in LoCoMo's format."""
+    return {"speaker": speaker, "dia_id": ref, "text": text} | ({"blip_caption": caption} if caption else {})
+
+
+def question(text: str, answer: object, evidence: list[str], category: int = 4) -> dict:
+    """One question in LoCoMo's format; of category 5, with its answer as the trap."""
+    key = "adversarial_answer" if category == 5 else "answer"
+    return {"question": text, key: answer, "evidence": evidence, "category": category}
+
+
+def mini_records() -> list[dict]:
+    """Two conversations with nine questions: seven answerable, one without evidence, one unanswerable."""
+    garden = {
+        "sample_id": "garden",
+        "conversation": {
+            "speaker_a": "Ada",
+            "speaker_b": "Ben",
+            "session_1_date_time": "9:15 am on 3 March, 2024",
+            "session_1": [
+                turn("D1:1", "Ada", "I planted twelve tulips beside the old pump this morning."),
+                turn("D1:2", "Ben", "My hedgehog Bramble watched the whole thing from her box."),
+                turn("D1:3", "Ada", "Good."),
+            ],
+            "session_2_date_time": "6:40 pm on 21 April, 2024",
+            "session_2": [
+                turn("D2:1", "Ben", "The tulips came up purple, although the packet promised yellow."),
+                turn("D2:2", "Ada", "Look at this.", "a wheelbarrow full of muddy potatoes"),
+            ],
+        },
+        "qa": [
+            question("How many tulips did Ada plant?", 12, ["D1:1"]),
+            question("What is the name of Ben's hedgehog?", "Bramble", ["D1:2"]),
+            question("Which colour were the tulips beside the pump?", "purple", ["D1:1", "D2:1"], 1),
+            question("When did the tulips come up?", "21 April 2024", ["D2:1"], 2),
+            question("What is Ada's cat called?", "Bramble", ["D1:2"], 5),
+        ],
+    }
+    harbour = {
+        "sample_id": "harbour",
+        "conversation": {
+            "speaker_a": "Cleo",
+            "speaker_b": "Dan",
+            "session_1_date_time": "12:05 am on 1 June, 2024",
+            "session_1": [
+                turn("D1:1", "Cleo", "The ferry Marigold sails at dawn on Thursdays only."),
+                turn("D1:2", "Dan", "Then I shall repaint the lighthouse door in green until then."),
+            ],
+        },
+        "qa": [
+            question("Which ferry sails on Thursdays?", "Marigold", ["D1:1"]),
+            question("What did Dan repaint?", "the lighthouse door", ["D1:2"]),
+            question("Would Dan make a good sailor?", "Perhaps; he is patient", [], 3),
+            question("Which colour did Dan choose?", "green", ["D1:2"]),
+        ],
+    }
+    return [garden, harbour]
+
+
+class Project:
+    """A user's project in a temporary folder, with the dataset ``mini.json`` in it.
+
+    ``run`` runs pytest in this process, ``run_apart`` in one of its own (needed with ``-n``, for exit
+    statuses of a crash, and where modules must be fresh).
+    """
+
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        self.pytester = pytester
+        self.path = pytester.path
+        self.write_data("mini", mini_records())
+        pytester.makeini("[pytest]\npythonpath = .\nasyncio_default_fixture_loop_scope = function\n")
+
+    def write_data(self, name: str, records: object) -> Path:
+        """Write a dataset file."""
+        path = self.path / f"{name}.json"
+        path.write_text(json.dumps(records), encoding="utf-8")
+        return path
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a module of the project."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def run(self, *args: str, data: str = "mini.json", backend: str = "bm25") -> pytest.RunResult:
+        """Pytest with a dataset and a backend, in this process."""
+        return self.pytester.runpytest_inprocess(*self._args(args, data, backend))
+
+    def run_apart(self, *args: str, data: str = "mini.json", backend: str = "bm25") -> pytest.RunResult:
+        """Pytest with a dataset and a backend, in a process of its own."""
+        return self.pytester.runpytest_subprocess(*self._args(args, data, backend))
+
+    def results(self) -> list[dict]:
+        """The lines of the newest run's ``results.jsonl``."""
+        newest = max((self.path / ".himga" / "runs").iterdir())
+        lines = (newest / "results.jsonl").read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+    def run_json(self) -> dict:
+        """The newest run's ``run.json``."""
+        newest = max((self.path / ".himga" / "runs").iterdir())
+        return json.loads((newest / "run.json").read_text(encoding="utf-8"))
+
+    @staticmethod
+    def _args(args: tuple[str, ...], data: str, backend: str) -> list[str]:
+        return [f"--himga-dataset={data}", f"--himga-backend={backend}", "-p", "no:randomly", *args]
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> Project:
+    """A user's project, see ``Project``."""
+    return Project(pytester)
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No HIMGA_ variable of the developer's shell, and no CI or colour setting, reaches a test."""
+    for name in list(os.environ):
+        if name.startswith("HIMGA_") and name != "HIMGA_TEST_DATA":
+            monkeypatch.delenv(name)
+    for name in ("CI", "BUILD_NUMBER", "FORCE_COLOR", "PY_COLORS", "PYTEST_ADDOPTS", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def real_locomo() -> Path:
+    """The official LoCoMo file, where it is."""
+    path = REAL_DATA / "locomo10.json"
+    if not path.is_file():
+        pytest.skip(f"the real LoCoMo file is not there: {path}")
+    return path
