@@ -23,7 +23,7 @@ def question(text: str, answer: object, evidence: list[str], category: int = 4) 
 
 
 def mini_records() -> list[dict]:
-    """Two conversations with nine questions: seven answerable, one without evidence, one unanswerable."""
+    """Two conversations, nine questions: of seven bm25 finds the evidence of six, two are n/a for it."""
     garden = {
         "sample_id": "garden",
         "conversation": {
@@ -64,7 +64,7 @@ def mini_records() -> list[dict]:
             question("Which ferry sails on Thursdays?", "Marigold", ["D1:1"]),
             question("What did Dan repaint?", "the lighthouse door", ["D1:2"]),
             question("Would Dan make a good sailor?", "Perhaps; he is patient", [], 3),
-            question("Which colour did Dan choose?", "green", ["D1:2"]),
+            question("What hue will the entrance of the beacon get?", "green", ["D1:2"]),
         ],
     }
     return [garden, harbour]
