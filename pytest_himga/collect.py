@@ -116,7 +116,8 @@ class SampleModule(pytest.Module):
 
 
 def _ask() -> None:
-    """Stands where a test function would; ``QuestionItem.runtest`` does the work."""
+    # Stands where a test function would; QuestionItem.runtest does the work. No docstring: `--co -v` prints it.
+    pass
 
 
 def add_samples(collector: pytest.Session, report: pytest.CollectReport) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from pathlib import Path
@@ -120,8 +121,15 @@ class Project:
         return [f"--himga-dataset={data}", f"--himga-backend={backend}", "-p", "no:randomly", *args]
 
 
+@pytest.fixture(scope="session")
+def _imported_once() -> None:
+    """What no process can import twice (numpy), before pytester notes which modules to forget after a run."""
+    for name in ("bm25s", "Stemmer", "nltk.stem.porter", "regex"):
+        importlib.import_module(name)
+
+
 @pytest.fixture
-def project(pytester: pytest.Pytester) -> Project:
+def project(_imported_once: None, pytester: pytest.Pytester) -> Project:
     """A user's project, see ``Project``."""
     return Project(pytester)
 

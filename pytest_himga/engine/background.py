@@ -105,8 +105,17 @@ class Handoff:
         self.grace = grace
 
     def __await__(self) -> Generator[Handoff, None, Any]:
+        # Only the yield may be interrupted: whatever the future holds is the backend's own, GeneratorExit too.
         yield self
-        return self.future.result()
+        try:
+            error = self.future.exception()
+        except concurrent.futures.CancelledError as cancelled:
+            error = cancelled
+        if error is None:
+            return self.future.result()
+        if isinstance(error, BackendError):
+            raise error
+        raise failed(self.progress.name, error, self.progress.stage) from None
 
     def wait(self) -> None:
         """Block until the work is done; raise ``BackendTimeout`` when its current call is overdue."""
@@ -203,21 +212,14 @@ class Caller:
         ``on_loop`` is for functions that are known to be async.
         """
         progress = Progress(name, limit, stage)
-        try:
-            if on_loop:
-                return await self._on_loop([partial(_call_and_await, call) for call in calls], progress)
-            results: list[Any] = await Handoff(
-                self._lane.submit(partial(_in_turn, list(calls), progress)), progress, 0.0
-            )
-            if any(inspect.isawaitable(result) for result in results):
-                return await self._on_loop([partial(_maybe_await, result) for result in results], progress)
-            return results
-        except BackendError:
-            raise
-        except GeneratorExit:
-            raise  # the run was interrupted
-        except BaseException as error:  # noqa: BLE001 - even SystemExit of a backend is only its question's error
-            raise failed(name, error, stage) from None
+        if on_loop:
+            return await self._on_loop([partial(_call_and_await, call) for call in calls], progress)
+        results: list[Any] = await Handoff(
+            self._lane.submit(partial(_in_turn, list(calls), progress)), progress, 0.0
+        )
+        if any(inspect.isawaitable(result) for result in results):
+            return await self._on_loop([partial(_maybe_await, result) for result in results], progress)
+        return results
 
     async def _on_loop(
         self, works: list[Callable[[], Coroutine[Any, Any, Any]]], progress: Progress
@@ -283,10 +285,19 @@ def own_traceback(error: BaseException) -> str:
 
 
 def _is_machinery(frame: TracebackType) -> bool:
-    path = Path(frame.tb_frame.f_code.co_filename)
-    return path.parent == Path(__file__).parent or path.parent.name in {"asyncio", "concurrent"}
+    return Path(frame.tb_frame.f_code.co_filename).parent in _MACHINERY
+
+
+#: Folders whose frames say nothing about the backend.
+_MACHINERY = {Path(module).parent for module in (__file__, asyncio.__file__, concurrent.futures.__file__)}
 
 
 def _summary(error: BaseException) -> str:
-    lines = traceback.format_exception_only(type(error), error)[-1].strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    """The type and the first lines of the message: an error of an HTTP client or a validator is long."""
+    told = traceback.TracebackException(type(error), error, None)
+    told.__notes__ = []  # they would come last, where the message is looked for
+    lines = [line for line in list(told.format_exception_only())[-1].splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    more = len(lines) > 1 and lines[0].rstrip().endswith(":")
+    return " ".join(line.strip() for line in lines[: 2 if more else 1])

@@ -50,8 +50,11 @@ class LiveMemory:
     @property
     def version(self) -> str | None:
         """What the backend says its version is."""
-        version = getattr(self.instance, "version", None)
-        return None if version is None else str(version)
+        try:
+            version = getattr(self.instance, "version", None)
+            return None if version is None else str(version)
+        except Exception:
+            return None  # a property that asks a server must not cost a question its verdict
 
     async def start(self) -> None:
         """Make the instance and reset it."""

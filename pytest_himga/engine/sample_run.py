@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_himga.engine.background import Background, Caller, Lane
+from pytest_himga.engine.background import Background, Caller, Lane, failed
 from pytest_himga.engine.live_memory import LiveMemory
 from pytest_himga.errors import BackendError, BackendTimeout
 from pytest_himga.judge.evidence import REWRITES, EvidenceJudge, is_in_doubt, quotes
@@ -123,7 +123,7 @@ class SampleRun:
                 case.question.question, date=case.date_str, k=self._settings.top_k
             )
             asked.spend("retrieve", started)
-            asked.context, asked.returned = read_context(returned, self.history, self._settings.top_k)
+            asked.context, asked.returned = _read(returned, self.history, self._settings.top_k)
             if before is not None and (after := await memory.usage("retrieve")) is not None:
                 asked.usage = {**(asked.usage or {}), "retrieve": after - before}
         except BackendError as error:
@@ -195,6 +195,15 @@ class SampleRun:
         asked.error = error
         if isinstance(error, BackendTimeout):
             self.fail(error)
+
+
+def _read(returned: object, history: History, top_k: int) -> tuple[Context, int]:
+    try:
+        return read_context(returned, history, top_k)
+    except BackendError:
+        raise
+    except Exception as error:  # a list that loads as it is read is the backend's code too
+        raise failed("reading what retrieve() returned", error, "retrieve") from None
 
 
 async def _ask_judge(

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_himga.data.files import shown
 from pytest_himga.data.schema import Message, Sample, Session
 from pytest_himga.errors import BackendError
 from pytest_himga.memory.protocol import Context, Recalled
@@ -99,11 +100,11 @@ def _own_ids(field: str, ids: object, known: Mapping[str, str], n: int) -> tuple
     """The dataset's ids for neutral ones; an id that was never given out is a broken contract."""
     if isinstance(ids, str) or not isinstance(ids, Sequence | set | frozenset):
         raise _broken(f"returned a Recalled whose {field} is {_kind_of(ids)} (item {n}); give a list of ids")
-    unknown = [one for one in ids if one not in known]
+    unknown = [one for one in ids if not isinstance(one, str) or one not in known]
     if unknown:
         first = next(iter(known), "D1:1")
         raise _broken(
-            f"returned a Recalled with an id that was never ingested: {field} has {unknown[0]!r} (item {n}); "
+            f"returned a Recalled with an id that was never ingested: {field} has {shown(unknown[0])} (item {n}); "
             f"give back the ids that ingest() got, such as {first!r}, or none"
         )
     return tuple(known[one] for one in ids)
@@ -117,6 +118,8 @@ def _kind_of(value: object) -> str:
     if inspect.isgenerator(value):
         return "a generator"
     name = type(value).__name__
+    if isinstance(value, bytes):
+        return "bytes"
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 

@@ -1,0 +1,119 @@
+"""A memory that does what a test tells it to, for stories about outcomes, gates, exit statuses and summaries."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MEMORY = '''
+import json
+import os
+from pathlib import Path
+
+from pytest_himga.memory import Recalled
+
+HERE = Path(__file__).parent
+ACTIONS = json.loads((HERE / "actions.json").read_text(encoding="utf-8"))
+
+
+def offline(query):
+    raise ConnectionError(f"the store is offline ({len(query)} letters asked)")
+
+
+class Memory:
+    """Returns its whole history, which holds all evidence, unless a word of the question says otherwise."""
+
+    version = "7"
+
+    def __init__(self):
+        self.turns = []
+
+    def reset(self):
+        self.turns = []
+
+    def ingest(self, message):
+        if not self.turns:
+            with (HERE / "fed.txt").open("a", encoding="utf-8") as file:
+                file.write(f"{message.content}\\n")
+        if ACTIONS.get("ingest") in message.content.split():
+            os._exit(1)
+        self.turns.append(message)
+
+    def retrieve(self, query):
+        with (HERE / "asked.txt").open("a", encoding="utf-8") as file:
+            file.write(f"{query}\\n")
+        action = next((ACTIONS[word] for word in ACTIONS if word in query), "")
+        if action == "die":
+            os._exit(1)
+        if action == "die once" and not (HERE / "died.txt").exists():
+            (HERE / "died.txt").touch()
+            os._exit(1)
+        if action == "raise":
+            offline(query)
+        if action == "miss":
+            return []
+        return [Recalled(f"{m.role}: {m.content}", turn_ids=[m.turn_id]) for m in self.turns]
+
+
+class Answering(Memory):
+    """Answers with what it was told for a word of the question; with "I don't know" otherwise."""
+
+    def answer(self, question):
+        return next((ACTIONS[word] for word in ACTIONS if word in question), "I don't know.")
+'''
+
+#: Plugins that many have installed and no story here is about; without them a run takes half the time.
+OTHERS = ("asyncio", "anyio", "cov", "syrupy", "rerunfailures", "hypothesispytest", "timeout")
+
+
+class Story:
+    """A project with ``Memory`` in its module ``mem``; ``run`` and ``run_apart`` are the project's."""
+
+    def __init__(self, project) -> None:
+        self.project = project
+        self.path: Path = project.path
+        project.write("mem.py", MEMORY)
+        self.memory_does()
+
+    def memory_does(self, **actions: str) -> None:
+        """For a question with this word in it: ``miss``, ``raise``, ``die`` or an answer."""
+        self.project.write("actions.json", json.dumps(actions))
+
+    def run(self, *args: str, backend: str = "mem:Memory", **where: str) -> pytest.RunResult:
+        """Pytest with that memory, in this process."""
+        return self.project.run(*self._without_others(), *args, backend=backend, **where)
+
+    def run_apart(self, *args: str, backend: str = "mem:Memory", **where: str) -> pytest.RunResult:
+        """Pytest with that memory, in a process of its own."""
+        return self.project.run_apart(*self._without_others(), *args, backend=backend, **where)
+
+    def fed(self) -> Counter:
+        """How often each sample was fed, by its first turn."""
+        return self._lines_of("fed.txt")
+
+    def asked(self) -> Counter:
+        """How often each question was asked."""
+        return self._lines_of("asked.txt")
+
+    def verdicts(self) -> dict[str, str]:
+        """The verdict of each question of the newest run, by its text."""
+        return {record["question"]: record["verdict"] for record in self.project.results()}
+
+    def _lines_of(self, name: str) -> Counter:
+        return Counter((self.path / name).read_text(encoding="utf-8").splitlines())
+
+    @staticmethod
+    def _without_others() -> list[str]:
+        return [f"-pno:{name}" for name in OTHERS]
+
+
+@pytest.fixture
+def story(project) -> Story:
+    """A small project and a memory that does what the test tells it to, see ``Story``."""
+    return Story(project)
