@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pytest_himga import __version__
 from pytest_himga.report.run_folder import run_document
 from pytest_himga.report.terminal import DatasetReport, Provenance
-from pytest_himga.score.gate import GateResult, decide_exit, evaluate
+from pytest_himga.score.gate import GateResult, decide_exit, evaluate, undecided
 from pytest_himga.score.record import Record, record_of
 from pytest_himga.score.summary import summarise
 from pytest_himga.score.thresholds import allowed_unscored
@@ -98,6 +98,8 @@ class Controller:
         self.tally.lost[report.nodeid] = reason
         self.tally.unmeasured_failures += 1
         report.longrepr = f"unscored: {reason}"
+        # Else pytest heads it "ERROR at ??? of" and the sample's name.
+        report.when, report.location = "call", (report.location[0], None, report.nodeid)
         # Its record may be here already, if the worker died after the verdict.
         report.himga = {"outcome": "unscored"}
 
@@ -138,26 +140,20 @@ class Controller:
         return "no result came back" if complete else "the run stopped early"
 
     def _apply_score_gate(self) -> None:
-        for report in self.reports_without_gates:
-            dataset = report.summary.dataset
-            thresholds = self.run.thresholds.get(dataset, [])
+        summaries = {report.summary.dataset: report.summary for report in self.reports_without_gates}
+        for dataset, thresholds in self.run.thresholds.items():
             if not thresholds:
                 continue
             nodeid = f"himga/{dataset}::gate"
-            if self.partial:
-                self.gate_items.append(GateItem(nodeid, "unmeasured", f"gate not evaluated: {self.partial}"))
+            if self.partial or dataset not in summaries:
+                why = self.partial or "none of its questions is selected"
+                self.gate_items.append(GateItem(nodeid, "unmeasured", f"gate not evaluated: {why}"))
                 continue
-            results = [evaluate(threshold, report.summary) for threshold in thresholds]
+            results = [evaluate(threshold, summaries[dataset]) for threshold in thresholds]
+            if self.too_many_unscored:
+                results = [undecided(result) for result in results]
             self.gate_results += results
-            self.gate_items.append(GateItem(nodeid, self._gate_status(results), _gate_text(results)))
-
-    def _gate_status(self, results: Sequence[GateResult]) -> Literal["passed", "failed", "unmeasured"]:
-        """Failed if proven, or measured well enough; passed only if measured well enough."""
-        statuses = {result.status for result in results}
-        enough = not self.too_many_unscored
-        if "proven" in statuses or ("failed" in statuses and enough):
-            return "failed"
-        return "passed" if enough and statuses == {"passed"} else "unmeasured"
+            self.gate_items.append(GateItem(nodeid, _gate_status(results), _gate_text(results)))
 
     @property
     def asked_anything(self) -> bool:
@@ -175,6 +171,14 @@ class Controller:
         return [record for record in self.records if record.verdict == "unscored"]
 
     @property
+    def _not_run(self) -> list[Record]:
+        return [record for record in self.unscored if record.outcome == "missing"]
+
+    @property
+    def _asked_in_vain(self) -> list[Record]:
+        return [record for record in self.unscored if record.outcome != "missing"]
+
+    @property
     def too_many_unscored(self) -> bool:
         """Whether more is unscored than the user allows."""
         measurable = sum(record.verdict != "n/a" for record in self.records)
@@ -189,16 +193,18 @@ class Controller:
             return ""
         return f"only {asked} of {total} selected questions were run (-k, -m, ids, --lf, --deselect or --himga-items)"
 
+    @property
+    def whole(self) -> bool:
+        """Whether all that was selected was run and measured well enough."""
+        return not self.partial and not self.too_many_unscored
+
     def unmeasured(self) -> list[str]:
         """A phrase for each thing that should have been measured and was not."""
         if not self.asked_anything:
             return []
         phrases = []
-        missing = [r for r in self.unscored if r.outcome == "missing"]
-        others = [r for r in self.unscored if r.outcome != "missing"]
         if self.too_many_unscored:
-            phrases += [_named("unscored", others)] if others else []
-            phrases += [_named("not run", missing)] if missing else []
+            phrases += [*_named("unscored", self._asked_in_vain), *_named("not run", self._not_run)]
         if self.tally.dead and not self.too_many_unscored:
             phrases.append(f"worker {', '.join(self.tally.dead)} died")
         phrases += [
@@ -281,6 +287,10 @@ class Controller:
             notes.append(f"{blank} blank turns were not fed")
         if self.partial and self.asked_anything:
             notes.append(self.partial)
+        # What is beyond the allowance has been shown as errors; what is within it, and what was never run,
+        # is named nowhere else.
+        notes += _named("unscored", [] if self.too_many_unscored else self._asked_in_vain)
+        notes += _named("not run", self._not_run)
         if self.run.folder.problem:
             notes.append(self.run.folder.problem)
         return notes
@@ -361,19 +371,29 @@ class Controller:
         return self.run.by_id.get(nodeid)
 
 
+def _gate_status(results: Sequence[GateResult]) -> Literal["passed", "failed", "unmeasured"]:
+    statuses = {result.status for result in results}
+    if statuses & {"proven", "failed"}:
+        return "failed"
+    return "passed" if statuses == {"passed"} else "unmeasured"
+
+
 def _gate_text(results: Sequence[GateResult]) -> str:
     """What failed comes first: its line is also the short summary's."""
     order = {"proven": 0, "failed": 0, "unmeasured": 1, "passed": 2}
     return "\n".join(result.text for result in sorted(results, key=lambda result: order[result.status]))
 
 
-def _named(what: str, records: Sequence[Record]) -> str:
+def _named(what: str, records: Sequence[Record]) -> list[str]:
+    """A phrase that counts and names the records, or none if there are none."""
+    if not records:
+        return []
     names = ", ".join(record.id for record in records[:NAMED])
     more = f" and {len(records) - NAMED} more" if len(records) > NAMED else ""
-    reasons = list(dict.fromkeys(record.reason for record in records))
+    reasons = list(dict.fromkeys(record.reason.removeprefix(f"{what}: ") for record in records))
     why = f" ({reasons[0]})" if len(reasons) == 1 else ""
     plural = "" if len(records) == 1 else "s"
-    return f"{len(records)} question{plural} {what}{why}: {names}{more}"
+    return [f"{len(records)} question{plural} {what}{why}: {names}{more}"]
 
 
 def _abstains(answer: str) -> bool:

@@ -153,7 +153,8 @@ def write_summary(reporter: Any, controller: Controller, hidden: Sequence[str]) 
         controller.reports,
         gate=", ".join(settings.gates),
         gate_reason=settings.gate_reason,
-        gate_set=bool(settings.thresholds) or settings.gate_asked_for,
+        # A threshold that was read off half a run is one that a whole run may not pass.
+        gate_set=bool(settings.thresholds) or settings.gate_asked_for or not controller.whole,
         notes=controller.notes(),
         width=reporter._tw.fullwidth,  # noqa: SLF001 - the reporter has no public way to tell its width
     ):

@@ -130,10 +130,10 @@ def finish_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest
     """Give the report its outcome and, once, the record that the controller adds up."""
     run = item.config.stash[RUN]
     if isinstance(item, QuestionItem):
-        if call.when == "setup" and not report.passed:
-            item.stash[RESULT] = unasked(item, report)
-        elif call.when == "call":
+        if call.when == "call":
             _set_outcome(item, call, report, run)
+        if call.when != "teardown" and not report.passed and RESULT not in item.stash:
+            item.stash[RESULT] = unasked(item, call.when, report)
     result = item.stash.get(RESULT, None)
     if result is None:
         return
@@ -174,10 +174,10 @@ def _outcome_of(report: pytest.TestReport, result: Result) -> str:
     return report.outcome
 
 
-def unasked(item: QuestionItem, report: pytest.TestReport) -> Result:
-    """The unscored result of a question whose item never came to run: its setup failed or skipped it."""
-    what = "was skipped" if report.skipped else "failed"
-    return item.config.stash[RUN].engine.unasked(item.case, f"setup {what}: {_reason_of(report)}")
+def unasked(item: QuestionItem, when: str, report: pytest.TestReport) -> Result:
+    """The unscored result of an item that brought none: its setup failed, or something else stopped it."""
+    what = "was skipped" if report.skipped else "failed" if when == "setup" else "was stopped"
+    return item.config.stash[RUN].engine.unasked(item.case, f"its {when} {what}: {_reason_of(report)}")
 
 
 def _reason_of(report: pytest.TestReport) -> str:

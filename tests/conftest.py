@@ -123,8 +123,17 @@ class Project:
 
 @pytest.fixture(scope="session")
 def _imported_once() -> None:
-    """What no process can import twice (numpy), before pytester notes which modules to forget after a run."""
-    for name in ("bm25s", "Stemmer", "nltk.stem.porter", "regex"):
+    """Before pytester notes which modules to forget after a run: what no process can import twice (numpy),
+    and what would take half the time of every run (hypothesis, whose plugin imports it for its summary).
+    """
+    for name in (
+        "bm25s",
+        "Stemmer",
+        "nltk.stem.porter",
+        "regex",
+        "hypothesis",
+        "hypothesis.internal.observability",
+    ):
         importlib.import_module(name)
 
 

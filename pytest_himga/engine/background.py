@@ -25,7 +25,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pytest_himga.engine.pool import DaemonPool, fulfil
 from pytest_himga.errors import BackendError, BackendTimeout
+from pytest_himga.memory import boundary
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -60,14 +62,8 @@ class Lane:
     def _run(self) -> None:
         while (entry := self._calls.get()) is not None:
             call, future = entry
-            if not future.set_running_or_notify_cancel():
-                continue
-            try:
-                result = call()
-            except BaseException as error:  # noqa: BLE001 - whatever a backend raises must reach its question
-                future.set_exception(error)
-            else:
-                future.set_result(result)
+            if future.set_running_or_notify_cancel():
+                fulfil(future, call)
             # The frame would keep the last memory alive until the next call.
             del entry, call, future
 
@@ -168,6 +164,7 @@ class Background:
         """Run ``work`` on the loop."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
+            self._loop.set_default_executor(DaemonPool())
             self._thread = threading.Thread(target=self._loop.run_forever, name="himga-loop", daemon=True)
             self._thread.start()
         return asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -285,7 +282,8 @@ def own_traceback(error: BaseException) -> str:
 
 
 def _is_machinery(frame: TracebackType) -> bool:
-    return Path(frame.tb_frame.f_code.co_filename).parent in _MACHINERY
+    file = Path(frame.tb_frame.f_code.co_filename)
+    return file.parent in _MACHINERY or file == Path(boundary.__file__)
 
 
 #: Folders whose frames say nothing about the backend.

@@ -162,6 +162,12 @@ class Engine:
         except BackendTimeout as error:
             run.fail(error)
             raise
+        except BackendError:
+            raise
+        except BaseException:
+            # Ctrl-C, or a plugin's time limit: the call may hang, and nothing more may be asked of it.
+            run.abandon()
+            raise
 
     def _new_scope(self) -> str:
         """Unique to run, sample and attempt, and opaque: a sample's id may give its answer away."""
@@ -195,9 +201,8 @@ class Engine:
         return Result(record, verdict, context, covered, details, self._aside(asked, run))
 
     def _book(self, record: Record, asked: Asked, run: SampleRun) -> None:
-        memory = run.memory
-        spent = {"ingest": memory.ingest_ms if memory else 0.0, **(asked.ms or {})}
-        record.ms = {stage: round(ms, 3) for stage, ms in spent.items()}
+        spent = {"ingest": run.ingest_ms, **(asked.ms or {})}
+        record.ms = {stage: round(ms, 3) for stage, ms in spent.items() if ms is not None}
         usage = {"ingest": run.ingest_usage, **(asked.usage or {})}
         record.usage = {stage: asdict(used) for stage, used in usage.items() if used is not None}
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_himga.engine.background import Background, Caller, Lane
-from pytest_himga.errors import BackendError
+from pytest_himga.errors import BackendError, SettingsError
 from pytest_himga.memory.protocol import Usage
 from pytest_himga.memory.reference import OracleMemory
 from pytest_himga.memory.resolve import missing_methods
@@ -53,11 +53,15 @@ class LiveMemory:
         try:
             version = getattr(self.instance, "version", None)
             return None if version is None else str(version)
-        except Exception:
-            return None  # a property that asks a server must not cost a question its verdict
+        except Exception:  # noqa: BLE001 - a property that asks a server must not cost a question its verdict
+            return None
 
     async def start(self) -> None:
         """Make the instance and reset it."""
+        try:
+            self._backend.check()
+        except SettingsError as error:  # a fixture's value is only known now
+            raise BackendError(str(error)) from None
         self.instance = await self._make()
         problem = missing_methods(self.instance)
         if problem:

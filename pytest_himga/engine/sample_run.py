@@ -63,6 +63,7 @@ class SampleRun:
         self.memory: LiveMemory | None = None
         self.error: BackendError | None = None
         self.ingest_usage: Usage | None = None
+        self.ingest_ms: float | None = None
         self._settings = settings
         self._new_scope = new_scope
         self._background = background
@@ -95,6 +96,7 @@ class SampleRun:
                 self.ingest_usage = await self.memory.usage("ingest")
             elif until > self.memory.fed:
                 await self.memory.feed(until)
+            self.ingest_ms = self.memory.ingest_ms
         except BackendError as error:
             self.fail(error)
             raise
@@ -103,9 +105,14 @@ class SampleRun:
     def fail(self, error: BackendError) -> None:
         """The sample's remaining questions cannot be asked, and why."""
         self.error = error
-        if isinstance(error, BackendTimeout) and self.memory is not None:
-            self.memory.abandon()
-            self.memory = None
+        if isinstance(error, BackendTimeout):
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Leave the memory behind without another call; the sample is fed again if it goes on."""
+        memory, self.memory = self.memory, None
+        if memory is not None:
+            memory.abandon()
 
     async def context(self, case: Case, backend: Backend) -> Context:
         """What the memory returned for the question."""
@@ -202,7 +209,7 @@ def _read(returned: object, history: History, top_k: int) -> tuple[Context, int]
         return read_context(returned, history, top_k)
     except BackendError:
         raise
-    except Exception as error:  # a list that loads as it is read is the backend's code too
+    except Exception as error:  # noqa: BLE001 - a list that loads as it is read is the backend's code too
         raise failed("reading what retrieve() returned", error, "retrieve") from None
 
 

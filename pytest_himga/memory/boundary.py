@@ -12,6 +12,7 @@ import inspect
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from pytest_himga.data.files import shown
 from pytest_himga.data.schema import Message, Sample, Session
@@ -67,7 +68,8 @@ def read_context(returned: object, history: History, top_k: int) -> tuple[Contex
         return Context(returned), 0
     if not isinstance(returned, Sequence) or isinstance(returned, bytes | bytearray | memoryview):
         raise _broken(f"returned {_kind_of(returned)}; return a str or a list of Recalled")
-    recalled = tuple(_read_recalled(n, item, history) for n, item in enumerate(returned[:top_k]))
+    first = islice(returned, top_k)  # a slice is more than every sequence can do (deque)
+    recalled = tuple(_read_recalled(n, item, history) for n, item in enumerate(first))
     return Context("\n".join(item.text for item in recalled), recalled), len(returned)
 
 
@@ -80,8 +82,8 @@ def _read_recalled(n: int, item: object, history: History) -> Recalled:
         raise _broken(f"returned a Recalled whose text is {_kind_of(item.text)} (item {n}); text is a str")
     return Recalled(
         item.text,
-        _own_ids("turn_ids", item.turn_ids, history.turn_ids, n) if item.turn_ids else (),
-        _own_ids("session_ids", item.session_ids, history.session_ids, n) if item.session_ids else (),
+        _own_ids("turn_ids", item.turn_ids, history.turn_ids, n),
+        _own_ids("session_ids", item.session_ids, history.session_ids, n),
         item.date_str,
         _number(item.score),
     )
@@ -91,13 +93,17 @@ def _number(score: object) -> float | None:
     """A score of any numeric type (numpy's too) as a float; None if it is no finite number."""
     try:
         number = float(score)  # type: ignore[arg-type] # whatever a backend put there
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
 
 
 def _own_ids(field: str, ids: object, known: Mapping[str, str], n: int) -> tuple[str, ...]:
     """The dataset's ids for neutral ones; an id that was never given out is a broken contract."""
+    if ids is None:
+        return ()
+    if ids is None:
+        return ()
     if isinstance(ids, str) or not isinstance(ids, Sequence | set | frozenset):
         raise _broken(f"returned a Recalled whose {field} is {_kind_of(ids)} (item {n}); give a list of ids")
     unknown = [one for one in ids if not isinstance(one, str) or one not in known]
@@ -107,12 +113,16 @@ def _own_ids(field: str, ids: object, known: Mapping[str, str], n: int) -> tuple
             f"returned a Recalled with an id that was never ingested: {field} has {shown(unknown[0])} (item {n}); "
             f"give back the ids that ingest() got, such as {first!r}, or none"
         )
-    return tuple(known[one] for one in ids)
+    # A set comes in the order of the hash seed; the history's order is the same in every run.
+    ordered = ids if isinstance(ids, Sequence) else [one for one in known if one in ids]
+    return tuple(known[one] for one in ordered)
 
 
 def _kind_of(value: object) -> str:
     if value is None:
         return "None"
+    if isinstance(value, bytes):
+        return "bytes"
     if inspect.isasyncgen(value):
         return "an async generator"
     if inspect.isgenerator(value):

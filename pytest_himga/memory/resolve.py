@@ -53,9 +53,7 @@ class Backend:
 
     def with_target(self, target: object) -> Backend:
         """The same backend, now that its fixture's value is known."""
-        backend = replace(self, target=target)
-        backend.check()
-        return backend
+        return replace(self, target=target)
 
     def check(self) -> None:
         """Refuse, before any work, a target that cannot be a memory or does not take the options."""

@@ -6,7 +6,7 @@ Accuracies are compared as fractions, so that 612 of 841 is exactly that; see ``
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
@@ -74,6 +74,13 @@ def evaluate(threshold: Threshold, summary: DatasetSummary) -> GateResult:
         them = "the 1 unscored question" if unscored == 1 else f"all {unscored} unscored questions"
         parts.append(f"{best} with {them} counted as {'correct' if row else '1'}")
     return result("proven" if proven else "failed", f"{figure} is below {least} ({'; '.join(parts)})")
+
+
+def undecided(result: GateResult) -> GateResult:
+    """``result`` where more questions are unscored than the user allows: only a proof still stands."""
+    if result.status not in ("passed", "failed"):
+        return result
+    return replace(result, status="unmeasured", text=f"not decided while too much is unscored: {result.text}")
 
 
 def any_proven(results: Iterable[GateResult], *, within_allowance: bool) -> bool:

@@ -101,7 +101,7 @@ def test_numpy_text_is_text():
         (object(), None),
         (np.array([0.5, 0.6]), None),
     ],
-    ids=repr,
+    ids=lambda value: repr(value)[:30],
 )
 def test_a_score_is_a_finite_float_or_nothing(score, kept):
     number = read([Recalled("a", score=score)]).recalled[0].score
@@ -124,7 +124,7 @@ async def async_generator():
     ("returned", "sentence"),
     [
         (None, "retrieve() returned None; return a str or a list of Recalled"),
-        (b"text", "retrieve() returned a bytes; return a str or a list of Recalled"),
+        (b"text", "retrieve() returned bytes; return a str or a list of Recalled"),
         (bytearray(b"t"), "retrieve() returned a bytearray; return a str or a list of Recalled"),
         (memoryview(b"t"), "retrieve() returned a memoryview; return a str or a list of Recalled"),
         ({"results": []}, "retrieve() returned a dict; return a str or a list of Recalled"),
@@ -153,7 +153,7 @@ async def async_generator():
         ),
         (
             [Recalled("a"), Recalled(b"b")],
-            "retrieve() returned a Recalled whose text is a bytes (item 1); text is a str",
+            "retrieve() returned a Recalled whose text is bytes (item 1); text is a str",
         ),
         (
             [Recalled("a", turn_ids="D1:1")],

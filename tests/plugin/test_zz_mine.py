@@ -1,17 +1,19 @@
 import pytest
 from pytest_himga.controller import Controller
 @pytest.mark.parametrize("args", [
- ["--himga-min-score=0.9"],
- ["--himga-min-score=0.9","--himga-max-unscored=1"],
- ["--himga-min-score=0.5"],
- ["--himga-min-score=0.5", "-k", "harbour"],
- ["-x"],
- ["-x","--himga-min-score=0.5"],
- ["--himga-gate=verdict,score","--himga-min-score=0.5", "--himga-max-unscored=1"],
- ["-q"], ["-q","--no-summary"], ["--himga-max-unscored=1"],
+ ["-n2"],["-n2", "--junitxml=j.xml"], ["-n1", "-v", "--himga-min-score=0.5","--max-worker-restart=0"],
 ])
 def test_a(story, args, capfd):
-    story.memory_does(ferry="miss", hedgehog="raise")
-    r = story.run(*args)
-    print("RC", r.ret, args)
+    story.memory_does(hedgehog="die", ferry="miss")
+    r = story.run_apart(*args)
+    print("RC", r.ret, args, story.fed(), story.asked(), story.verdicts())
+    print(*story.path.glob("j.xml"), [p.read_text() for p in story.path.glob("j.xml")])
+    assert 0
+@pytest.mark.parametrize("args", [
+ ["-n2"], 
+])
+def test_b(story, args, capfd):
+    story.memory_does(ingest="Marigold")
+    r = story.run_apart(*args)
+    print("RC", r.ret, args, story.fed(), story.asked(), story.verdicts())
     assert 0
