@@ -7,12 +7,16 @@ and a fixture of module scope lives for one sample.
 
 from __future__ import annotations
 
+import os
+import re
 import types
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_himga.data.files import exists
 from pytest_himga.errors import SettingsError, nearest
 from pytest_himga.fixtures import CASE_FIXTURE, RUN
 from pytest_himga.items import QuestionItem
@@ -67,29 +71,48 @@ def take_arguments(config: pytest.Config, run: Run) -> Wanted:
             known |= {f"{PREFIX}{case.dataset}" for case in run.cases}
             raise SettingsError(f"{name}: no such question is selected; {nearest(name, known, most=1)}")
     if ours and not rest:
-        config.args[:] = config.getini("testpaths") or [str(config.invocation_params.dir)]
+        config.args[:] = _where_tests_lie(config)
     elif ours:
         config.args[:] = rest
     builtin = run.settings.builtin_items and (bool(ours) or not _only_files(config, rest))
     return Wanted(ours or None, only_ids=bool(ours) and not rest, builtin=builtin)
 
 
+def _where_tests_lie(config: pytest.Config) -> list[str]:
+    """What pytest collects where nothing is named: the conftest files there are heard with ids alone too."""
+    here, root = config.invocation_params.dir, config.rootpath
+    if here != root:
+        return [str(here if here.is_relative_to(root) else root)]
+    patterns = config.getini("testpaths")
+    # Not Path.glob, which refuses the absolute patterns that testpaths may hold.
+    found = [path for pattern in patterns for path in sorted(glob(pattern, root_dir=here, recursive=True))]  # noqa: PTH207 - see above
+    return found or [str(here)]
+
+
 def _own_id(argument: str, config: pytest.Config) -> str:
-    """``argument`` as one of our ids; empty if it is none. From a sub-folder pytest prints ``../himga/``."""
-    name = argument.replace("\\", "/")
-    while name.startswith(("../", "./")):
-        name = name.partition("/")[2]
-    if not name.startswith(PREFIX):
+    """``argument`` as one of our ids; empty if it is none.
+
+    pytest prints ids relative to the folder it was called in: ``../himga/`` below the root directory,
+    ``project/himga/`` above it.
+    """
+    path, colons, uid = argument.replace("\\", "/").partition("::")
+    on_disk = Path(os.path.normpath(config.invocation_params.dir / path))
+    name = re.sub(r"^(?:\.{1,2}/)+", "", path)
+    if on_disk.is_relative_to(config.rootpath / PREFIX):
+        name = on_disk.relative_to(config.rootpath).as_posix()
+    if not name.startswith(PREFIX) or exists(on_disk):
         return ""
-    on_disk = Path(config.invocation_params.dir) / argument.split("::", 1)[0]
-    return "" if on_disk.exists() else name.rstrip("/")
+    return name.rstrip("/") + colons + uid
 
 
 def _only_files(config: pytest.Config, arguments: Sequence[str]) -> bool:
     if config.args_source is not pytest.Config.ArgsSource.ARGS or not arguments:
         return False
-    folder = Path(config.invocation_params.dir)
-    return all("::" in argument or (folder / argument).is_file() for argument in arguments)
+    folder = config.invocation_params.dir
+    return all(
+        "::" in argument or (exists(folder / argument) and (folder / argument).is_file())
+        for argument in arguments
+    )
 
 
 class SampleModule(pytest.Module):
@@ -139,11 +162,6 @@ def add_samples(collector: pytest.Session, report: pytest.CollectReport) -> None
                 parent, path=collector.config.rootpath, name=sample_id, nodeid=sample_id, cases=cases
             )
         )
-
-
-def sample_report(collector: SampleModule) -> pytest.CollectReport:
-    """Our modules' own report, made before pytest's ``--lf`` can skip them as files it does not know."""
-    return pytest.CollectReport(collector.nodeid, "passed", None, list(collector.collect()))
 
 
 def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:

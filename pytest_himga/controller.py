@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pytest_himga import __version__
 from pytest_himga.report.run_folder import run_document
 from pytest_himga.report.terminal import DatasetReport, Provenance
+from pytest_himga.report.text import one_line
 from pytest_himga.score.gate import GateResult, decide_exit, evaluate, undecided
 from pytest_himga.score.record import Record, record_of
 from pytest_himga.score.summary import summarise
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 #: How many questions a reason names before it counts the rest.
 NAMED = 3
+#: Characters of a reason that a line holds beside them.
+LONGEST_REASON = 200
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,10 @@ class GateItem:
 
 @dataclass
 class Tally:
-    """What came in. ``asides`` hold the workers' remarks, ``dead`` the workers that died."""
+    """What came in. ``dead`` are the workers that died, ``lost`` what they were running and why it is lost.
+
+    ``scopes`` tell for each sample which worker fed it into which scope ("": it died before it could say).
+    """
 
     records: dict[str, Record] = field(default_factory=dict)
     expected: set[str] = field(default_factory=set)
@@ -48,7 +54,7 @@ class Tally:
     dead: list[str] = field(default_factory=list)
     unmeasured_failures: int = 0
     returned: int = 0
-    scopes: dict[str, set[str]] = field(default_factory=dict)
+    scopes: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     blank_turns: dict[str, int] = field(default_factory=dict)
     backend_version: str | None = None
     answers: bool | None = None
@@ -69,6 +75,10 @@ class Controller:
     def expect(self, nodeids: Iterable[str]) -> None:
         """These items will run; every question among them must bring a record."""
         self.tally.expected.update(nodeid for nodeid in nodeids if nodeid in self.run.by_id)
+
+    def refuse(self) -> None:
+        """The run ends in a usage error: what never began is not missing, so nothing is told of it."""
+        self.tally.expected.clear()
 
     def worker_died(self, worker: str) -> None:
         """A worker is gone; what it was running is lost unless its report is here already."""
@@ -97,9 +107,13 @@ class Controller:
         reason = f"worker {worker} died while it was running this question"
         self.tally.lost[report.nodeid] = reason
         self.tally.unmeasured_failures += 1
+        case = self.run.by_id[report.nodeid]
+        scopes = self.tally.scopes.setdefault(f"{case.dataset}/{case.sample_name}", set())
+        if all(by != worker for by, _ in scopes):
+            scopes.add((worker, ""))
+        # xdist leaves the question unnamed, and JUnit would take "???" for a failed setup.
+        report.when, report.location = "call", (case.sample_id, None, report.nodeid)
         report.longrepr = f"unscored: {reason}"
-        # Else pytest heads it "ERROR at ??? of" and the sample's name.
-        report.when, report.location = "call", (report.location[0], None, report.nodeid)
         # Its record may be here already, if the worker died after the verdict.
         report.himga = {"outcome": "unscored"}
 
@@ -107,7 +121,8 @@ class Controller:
         tally = self.tally
         tally.returned = max(tally.returned, aside["returned"] or 0)
         if aside["scope"]:
-            tally.scopes.setdefault(f"{record.dataset}/{record.sample}", set()).add(aside["scope"])
+            scopes = tally.scopes.setdefault(f"{record.dataset}/{record.sample}", set())
+            scopes.add((record.worker, aside["scope"]))
         tally.blank_turns[f"{record.dataset}/{record.sample}"] = aside["blank"]
         tally.backend_version = tally.backend_version or aside["version"]
         if aside["answers"] is not None:
@@ -129,7 +144,7 @@ class Controller:
                 record = record_of(
                     self.run.by_id[nodeid], verdict="unscored", reason=reason, k=self.run.settings.top_k
                 )
-                record.outcome = "missing"
+                record.outcome = "unscored" if nodeid in self.tally.lost else "missing"
                 self.tally.records[nodeid] = record
         if complete and self.asked_anything and "score" in self.run.settings.gates:
             self._apply_score_gate()
@@ -145,9 +160,8 @@ class Controller:
             if not thresholds:
                 continue
             nodeid = f"himga/{dataset}::gate"
-            if self.partial or dataset not in summaries:
-                why = self.partial or "none of its questions is selected"
-                self.gate_items.append(GateItem(nodeid, "unmeasured", f"gate not evaluated: {why}"))
+            if self.partial:
+                self.gate_items.append(GateItem(nodeid, "unmeasured", f"gate not evaluated: {self.partial}"))
                 continue
             results = [evaluate(threshold, summaries[dataset]) for threshold in thresholds]
             if self.too_many_unscored:
@@ -200,8 +214,11 @@ class Controller:
 
     def unmeasured(self) -> list[str]:
         """A phrase for each thing that should have been measured and was not."""
+        settings = self.run.settings
         if not self.asked_anything:
-            return []
+            # Then the user's own tests were to do the measuring, and a gate over nothing is not passed.
+            idle = settings.gate_asked_for and not settings.builtin_items
+            return ["--himga-items=off, and no test asked for himga_verdict"] if idle else []
         phrases = []
         if self.too_many_unscored:
             phrases += [*_named("unscored", self._asked_in_vain), *_named("not run", self._not_run)]
@@ -391,7 +408,7 @@ def _named(what: str, records: Sequence[Record]) -> list[str]:
     names = ", ".join(record.id for record in records[:NAMED])
     more = f" and {len(records) - NAMED} more" if len(records) > NAMED else ""
     reasons = list(dict.fromkeys(record.reason.removeprefix(f"{what}: ") for record in records))
-    why = f" ({reasons[0]})" if len(reasons) == 1 else ""
+    why = f" ({one_line(reasons[0], LONGEST_REASON)})" if len(reasons) == 1 else ""
     plural = "" if len(records) == 1 else "s"
     return [f"{len(records)} question{plural} {what}{why}: {names}{more}"]
 

@@ -164,7 +164,8 @@ def write_summary(reporter: Any, controller: Controller, hidden: Sequence[str]) 
 def _missed_lines(reporter: Any, controller: Controller) -> list[str]:
     """One line for each miss; with ``-v`` or ``-rA`` all of them, with ``-vv`` in full."""
     reports = sorted(reporter.stats.get("missed", []), key=lambda report: controller.order_of(report.nodeid))
-    everything = reporter.verbosity > 0 or "A" in reporter.reportchars or "m" in reporter.reportchars
+    # As typed: pytest turns "A" into the letters of its own categories.
+    everything = reporter.verbosity > 0 or not {"A", "m"}.isdisjoint(reporter.config.option.reportchars)
     shown = reports if everything else list(_first_of_each_dataset(reports, controller))
     lines = []
     for report in shown:

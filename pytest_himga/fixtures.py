@@ -5,6 +5,7 @@ This module is imported by every pytest run of every project that has himga inst
 
 from __future__ import annotations
 
+import traceback
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -56,8 +57,21 @@ def himga_case(request: pytest.FixtureRequest) -> Case:
         pytest.skip("no --himga-dataset: there are no questions to ask")
     case = run.by_id[request.param]
     if run.backend_is_fixture:
-        run.engine.use_fixture(case, request.getfixturevalue(run.backend.name))
+        run.engine.use_fixture(case, _backend_from_fixture(request, case, run))
     return case
+
+
+def _backend_from_fixture(request: pytest.FixtureRequest, case: Case, run: Run) -> Any:
+    """What the fixture that is the backend made; where it makes nothing, the question is unscored."""
+    try:
+        return request.getfixturevalue(run.backend.name)
+    except (Exception, pytest.fail.Exception) as error:
+        reason = f"its setup failed: {traceback.format_exception_only(error)[-1].strip()}"
+        request.node.stash[RESULT] = run.engine.unasked(case, reason)
+        raise
+    except pytest.skip.Exception as error:
+        request.node.stash[RESULT] = run.engine.unasked(case, f"its setup was skipped: {error}")
+        raise
 
 
 @contextmanager
@@ -118,5 +132,7 @@ def himga_verdict(request: pytest.FixtureRequest, himga_case: Case) -> Verdict:
         _give_up(request, himga_case, result)
     request.node.stash[RESULT] = result
     if result.record.verdict == "n/a":
-        pytest.skip(f"n/a: {result.record.reason}")
+        from pytest_himga.items import not_applicable
+
+        pytest.skip(not_applicable(result))
     return result.verdict

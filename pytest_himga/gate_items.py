@@ -53,6 +53,8 @@ def _report(session: pytest.Session, controller: Controller, gate: GateItem) -> 
 
 def settle(session: pytest.Session, controller: Controller) -> None:
     """Before the summary: account for a run that was stopped, and write the results."""
+    if session.exitstatus == pytest.ExitCode.USAGE_ERROR:
+        controller.refuse()
     if not session.config.option.collectonly:
         controller.settle(complete=False)
         controller.write_results()

@@ -11,11 +11,16 @@ import pytest
 from pytest_himga.errors import BackendError, HimgaError
 from pytest_himga.fixtures import RESULT, RUN
 from pytest_himga.report.failure import EvidenceTurn, failure_text, headline
+from pytest_himga.report.text import clean, one_line
 
 if TYPE_CHECKING:
     from pytest_himga.data.schema import Case
     from pytest_himga.engine.engine import Result
     from pytest_himga.run import Run
+
+
+#: Characters of a reason that pytest shows on a line of its own (-rs).
+LONGEST_REASON = 200
 
 
 class NotCorrect(Exception):
@@ -41,8 +46,8 @@ class QuestionItem(pytest.Function):
         return (self.case.sample_id, None, self.nodeid)
 
     def reportinfo(self) -> tuple[str, int | None, str]:
-        """The node id stands for file and line, of which there are none."""
-        return self.location
+        """The node id stands for file and line, of which there are none; a skip mark needs a number, though."""
+        return (self.case.sample_id, 0, self.nodeid)
 
     def runtest(self) -> None:
         """Ask the question."""
@@ -55,7 +60,7 @@ class QuestionItem(pytest.Function):
         result = run.engine.result(self.case)
         self.stash[RESULT] = result
         if result.record.verdict == "n/a":
-            raise pytest.skip.Exception(f"n/a: {result.record.reason}")
+            raise pytest.skip.Exception(not_applicable(result))
         if result.record.verdict != "correct":
             raise NotCorrect(result, self._text(result, run))
 
@@ -74,6 +79,11 @@ class QuestionItem(pytest.Function):
         if isinstance(excinfo.value, NotCorrect):
             return failure_repr(str(excinfo.value), self.case.sample_id)
         return super().repr_failure(excinfo)
+
+
+def not_applicable(result: Result) -> str:
+    """Why a judge does not apply to a question, in one line."""
+    return one_line(f"n/a: {result.record.reason}", LONGEST_REASON)
 
 
 def failure_repr(text: str, where: str) -> Any:
@@ -133,14 +143,21 @@ def finish_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest
         if call.when == "call":
             _set_outcome(item, call, report, run)
         if call.when != "teardown" and not report.passed and RESULT not in item.stash:
-            item.stash[RESULT] = unasked(item, call.when, report)
-    result = item.stash.get(RESULT, None)
-    if result is None:
+            result = item.stash[RESULT] = unasked(item, call.when, report)
+            if call.when == "call" and call.excinfo and call.excinfo.errisinstance(pytest.fail.Exception):
+                # A time limit fired in the middle of our waiting, and our stack says nothing to anybody.
+                report.longrepr = failure_repr(describe(item.case, result), item.case.sample_id)
+    elif call.when == "setup" and report.passed:
+        return  # a user's own test: its outcome is still to come
+    elif call.when == "call" and call.excinfo and isinstance(call.excinfo.value, BackendError):
+        _book_outage(item, call.excinfo.value, report, run)
+    brought = item.stash.get(RESULT, None)
+    if brought is None:
         return
     del item.stash[RESULT]
-    result.record.outcome = _outcome_of(report, result)
+    brought.record.outcome = _outcome_of(report, brought)
     # An extra attribute travels with the report from worker to controller.
-    report.himga = {"record": vars(result.record), "aside": result.aside}  # type: ignore[attr-defined] # see above
+    report.himga = {"record": vars(brought.record), "aside": brought.aside}  # type: ignore[attr-defined] # see above
 
 
 def _set_outcome(
@@ -158,6 +175,21 @@ def _set_outcome(
     elif error.result.record.verdict == "unscored" and run.settings.tolerates_unscored:
         report.outcome = "skipped"
         report.longrepr = _skipped(item.case, headline)
+
+
+def _book_outage(item: pytest.Item, error: BackendError, report: pytest.TestReport, run: Run) -> None:
+    """A backend that fails inside a user's own test proves nothing: its question is unscored."""
+    from pytest_himga.collect import case_of
+
+    case = case_of(item, run)
+    if case is None:
+        return
+    result = item.stash[RESULT] = run.engine.unasked(case, error.message, error)
+    text = describe(case, result)
+    report.longrepr = failure_repr(text, item.nodeid.split("::", 1)[0])
+    if run.settings.tolerates_unscored:
+        report.outcome = "skipped"
+        report.longrepr = _skipped(case, text.split("\n", 1)[0])
 
 
 def _skipped(case: Case, reason: str) -> Any:
@@ -222,4 +254,5 @@ def release_sample(item: pytest.Item, nextitem: pytest.Item | None, run: Run) ->
         try:
             run.engine.release(case.sample_id)
         except BackendError as error:
-            pytest.fail(f"{case.sample_id}: {error.message}\n{error.details}", pytrace=False)
+            text = f"{case.sample_id}: {error.message}\n{error.details}".rstrip()
+            raise pytest.fail.Exception(clean(text), pytrace=False) from None

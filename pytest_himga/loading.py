@@ -25,9 +25,11 @@ def load_attribute(path: str, where: str) -> Any:
                 f"{where}: no module named {error.name!r}; if it lies in the project, put `pythonpath = .` (or the "
                 "folder it lies in) into the pytest ini file"
             ) from None
-        raise SettingsError(f"{where}: importing {module_name} failed: {_one_line(error)}") from error
-    except Exception as error:
-        raise SettingsError(f"{where}: importing {module_name} failed: {_one_line(error)}") from error
+        raise SettingsError(f"{where}: importing {module_name} failed: {one_line(error)}") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a script's sys.exit() is no reason to end pytest without a word
+        raise SettingsError(f"{where}: importing {module_name} failed: {one_line(error)}") from error
     for part in attribute.split("."):
         try:
             target = getattr(target, part)
@@ -39,5 +41,6 @@ def load_attribute(path: str, where: str) -> Any:
     return target
 
 
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
+    """The kind and the text of an error, as the end of a sentence."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"

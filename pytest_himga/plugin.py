@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -42,7 +42,27 @@ def pytest_configure(config: pytest.Config) -> None:
     try:
         start(config)
     except HimgaError as error:
-        raise pytest.UsageError(str(error)) from None
+        if not hasattr(config, "workerinput"):
+            raise pytest.UsageError(str(error)) from None
+        config.pluginmanager.register(Refusal(error), "himga-refusal")
+
+
+def refuse(session: pytest.Session, error: HimgaError) -> NoReturn:
+    """End the run with a sentence. With ``-n`` this is a worker, and only the controller can do so."""
+    getattr(session.config, "workeroutput", {})["himga_usage_error"] = str(error)
+    raise pytest.UsageError(str(error)) from None
+
+
+class Refusal:
+    """What a worker does that cannot start: were it to die at once, xdist would start it again and again."""
+
+    def __init__(self, error: HimgaError) -> None:
+        self._error = error
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self, session: pytest.Session) -> None:
+        """The first moment at which a worker can still tell the controller why it ends."""
+        refuse(session, self._error)
 
 
 def start(config: pytest.Config) -> None:
@@ -114,9 +134,7 @@ class ItemHooks:
         try:
             check_fixture(session, items, self._run)
         except HimgaError as error:
-            # With -n this process is a worker, and only the controller can end the run with a sentence.
-            getattr(session.config, "workeroutput", {})["himga_usage_error"] = str(error)
-            raise pytest.UsageError(str(error)) from None
+            refuse(session, error)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:

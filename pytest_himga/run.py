@@ -96,7 +96,12 @@ def start_run(settings: Settings, *, worker: str = "main", shared: Mapping[str, 
     cases = select(datasets, samples=settings.samples, types=settings.types, subset=settings.subset)
     backend = resolve_backend(settings.backend, settings.backend_options)
     _check_judge(settings, backend)
-    names = {dataset.name: known_names(_types_asked(dataset, cases), settings.top_k) for dataset in datasets}
+    asked = {case.dataset for case in cases}
+    names = {
+        dataset.name: known_names(_types_asked(dataset, cases), settings.top_k)
+        for dataset in datasets
+        if dataset.name in asked
+    }
     run = Run(
         settings=settings,
         run_id=str(shared["run"]) if shared else new_run_id(),

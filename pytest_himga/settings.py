@@ -230,11 +230,13 @@ def _gates(source: _Source, thresholds: Sequence[Threshold]) -> tuple[tuple[str,
     asked = source.words("gate")
     for mode in asked:
         if mode not in GATE_MODES:
-            raise SettingsError(f"--himga-gate={mode} is unknown: {nearest(mode, GATE_MODES)}")
+            raise SettingsError(f"{source.written('gate', mode)} is unknown: {nearest(mode, GATE_MODES)}")
     if "none" in asked and len(asked) > 1:
-        raise SettingsError(f"--himga-gate={','.join(asked)}: none cannot stand beside another gate")
+        written = source.written("gate", ",".join(asked))
+        raise SettingsError(f"{written}: none cannot stand beside another gate")
     if "score" in asked and not thresholds:
-        raise SettingsError("--himga-gate=score needs a threshold: add --himga-min-score, e.g. 0.7")
+        written = source.written("gate", "score")
+        raise SettingsError(f"{written} needs a threshold: add --himga-min-score, e.g. 0.7")
     if asked:
         unused = " (the thresholds are not applied)" if thresholds and "score" not in asked else ""
         return asked, f"asked for{unused}", asked != ("none",)
@@ -269,6 +271,13 @@ class _Source:
         _, where = self._raw(name)
         return self.config.rootpath if where == "ini" else Path(self.config.invocation_params.dir)
 
+    def written(self, name: str, text: str) -> str:
+        """``text`` as it stands where it was written, so that an error sends nobody to the wrong place."""
+        option = self.options[name]
+        _, where = self._raw(name)
+        places = {"env": f"{option.variable}={text}", "ini": f"{option.ini} = {text}"}
+        return places.get(where, f"{option.flag}={text}")
+
     def one(self, name: str) -> str | None:
         value, _ = self._raw(name)
         return value.strip() or None if isinstance(value, str) else None
@@ -290,14 +299,14 @@ class _Source:
         for text in self.lines(name):
             key, equals, value = text.partition("=")
             if not equals or not key.strip():
-                raise SettingsError(f"{self.options[name].flag}={text} is not KEY=VALUE")
+                raise SettingsError(f"{self.written(name, text)} is not KEY=VALUE")
             pairs[key.strip()] = value.strip()
         return pairs
 
     def choice(self, name: str, known: tuple[str, ...]) -> str:
         value = self.one(name) or known[0]
         if value not in known:
-            raise SettingsError(f"{self.options[name].flag}={value} is unknown: {nearest(value, known)}")
+            raise SettingsError(f"{self.written(name, value)} is unknown: {nearest(value, known)}")
         return value
 
     def number(self, name: str, default: Any, *, whole: bool = False) -> Any:
@@ -310,7 +319,7 @@ class _Source:
             value = 0
         if not 0 < value < math.inf:
             kind = "a whole number from 1" if whole else "a number of seconds above 0"
-            raise SettingsError(f"{self.options[name].flag}={text} is not {kind}")
+            raise SettingsError(f"{self.written(name, text)} is not {kind}")
         return value
 
     def thresholds(self) -> tuple[Threshold, ...]:

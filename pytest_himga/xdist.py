@@ -69,6 +69,16 @@ class SampleScheduling(LoadScopeScheduling):
             positions = self._positions[node] = {nodeid: n for n, nodeid in enumerate(collected)}
         node.send_runtest_some([positions[nodeid] for nodeid, done in unit.items() if not done])
 
+    def _reschedule(self, node: WorkerController) -> None:
+        """Like xdist's, until the worker has two items or knows that no more will come.
+
+        It begins an item only when it knows the next, so a unit of which a crash left one item would
+        wait for ever.
+        """
+        super()._reschedule(node)
+        while not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
+            super()._reschedule(node)
+
     def remove_node(self, node: WorkerController) -> str | None:
         """The item during which the worker died, or None; what it had not done is handed out again."""
         work = self.assigned_work.pop(node)

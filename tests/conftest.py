@@ -107,14 +107,16 @@ class Project:
 
     def results(self) -> list[dict]:
         """The lines of the newest run's ``results.jsonl``."""
-        newest = max((self.path / ".himga" / "runs").iterdir())
-        lines = (newest / "results.jsonl").read_text(encoding="utf-8").splitlines()
+        lines = (self._newest_run() / "results.jsonl").read_text(encoding="utf-8").splitlines()
         return [json.loads(line) for line in lines]
 
     def run_json(self) -> dict:
         """The newest run's ``run.json``."""
-        newest = max((self.path / ".himga" / "runs").iterdir())
-        return json.loads((newest / "run.json").read_text(encoding="utf-8"))
+        return json.loads((self._newest_run() / "run.json").read_text(encoding="utf-8"))
+
+    def _newest_run(self) -> Path:
+        # Not by name: two runs of one second are told apart by chance alone.
+        return max((self.path / ".himga" / "runs").iterdir(), key=lambda folder: folder.stat().st_mtime_ns)
 
     @staticmethod
     def _args(args: tuple[str, ...], data: str, backend: str) -> list[str]:

@@ -53,8 +53,9 @@ def split_names(text: str, *, base: Path | None = None) -> list[str]:
     spec = text.strip()
     if not spec:
         return []
-    path = spec.partition("=")[2]
-    if exists(_path(spec, base)) or (path and exists(_path(path, base))):
+    name, _, path = spec.partition("=")
+    # A comma before the "=" parts two datasets: `a.json,b=b.json` does not call b.json "a.json,b".
+    if exists(_path(spec, base)) or (path and "," not in name and exists(_path(path, base))):
         return [spec]
     return [part.strip() for part in text.split(",") if part.strip()]
 

@@ -19,24 +19,21 @@ import inspect
 import queue
 import threading
 import time
-import traceback
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from pytest_himga.engine.faults import failed
 from pytest_himga.engine.pool import DaemonPool, fulfil
 from pytest_himga.errors import BackendError, BackendTimeout
-from pytest_himga.memory import boundary
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 T = TypeVar("T")
 Call = Callable[[], Any]
 
 #: Seconds beyond its limit after which a call that should have been cancelled has blocked the loop.
 GRACE = 1.0
+#: Seconds. A lock cannot wait for much longer than centuries, which somebody may ask for as "no limit".
+LONGEST_WAIT = 3600.0
 
 
 class Lane:
@@ -71,10 +68,12 @@ class Lane:
 class Progress:
     """Which call of the backend is being waited for, and until when; read by the waiting thread."""
 
-    def __init__(self, name: str, limit: float, stage: str) -> None:
+    def __init__(self, name: str, limit: float, stage: str, times: float = 1.0) -> None:
         self.name = name
-        self.limit = limit
+        self.limit = limit * times
         self.stage = stage
+        self.given_up = False
+        self._option = "--himga-timeout" if times == 1 else f"{times:g} times --himga-timeout"
         self.restart()
 
     def restart(self) -> None:
@@ -84,7 +83,7 @@ class Progress:
     def timeout(self) -> BackendTimeout:
         """The error that names the call."""
         return BackendTimeout(
-            f"{self.name} did not come back within {self.limit:g} s (--himga-timeout)", stage=self.stage
+            f"{self.name} did not come back within {self.limit:g} s ({self._option})", stage=self.stage
         )
 
 
@@ -120,7 +119,7 @@ class Handoff:
             if remaining <= 0:
                 raise self.progress.timeout()
             try:
-                self.future.exception(timeout=remaining)
+                self.future.exception(timeout=min(remaining, LONGEST_WAIT))
             except TimeoutError:
                 continue  # the work may have gone on to its next call, with a new deadline
             except concurrent.futures.CancelledError:
@@ -146,10 +145,12 @@ class Background:
                 try:
                     handoff.wait()
                 except BackendTimeout as error:
+                    handoff.progress.given_up = True
                     if handoff.grace:
-                        self._loop = None
+                        self._leave_loop()
                     handoff = work.throw(error)
                 except BaseException:
+                    handoff.progress.given_up = True
                     handoff.future.cancel()
                     raise
                 else:
@@ -165,27 +166,42 @@ class Background:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             self._loop.set_default_executor(DaemonPool())
-            self._thread = threading.Thread(target=self._loop.run_forever, name="himga-loop", daemon=True)
+            self._thread = threading.Thread(target=_serve, args=[self._loop], name="himga-loop", daemon=True)
             self._thread.start()
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def close(self) -> None:
-        """Cancel what runs, stop the loop and join its thread (a second at most)."""
-        loop, thread = self._loop, self._thread
-        if loop is None or thread is None:
-            return
-        self._loop = None
-        loop.call_soon_threadsafe(_stop, loop)
-        thread.join(timeout=1.0)
-        if not thread.is_alive():
-            loop.close()
+        """Cancel what runs, and end the loop and its thread (two seconds at most)."""
+        thread = self._thread
+        if self._leave_loop() and thread is not None:
+            thread.join(timeout=2 * GRACE)
+
+    def _leave_loop(self) -> bool:
+        """Let the loop end by itself, at once or when it is no longer blocked; False if there is none."""
+        loop, self._loop = self._loop, None
+        if loop is None:
+            return False
+        asyncio.run_coroutine_threadsafe(_wind_up(), loop)
+        return True
 
 
-def _stop(loop: asyncio.AbstractEventLoop) -> None:
-    for task in asyncio.all_tasks(loop):
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+async def _wind_up() -> None:
+    """On the loop: cancel what a backend left running, give it a moment to clean up, and stop."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
         task.cancel()
-    # One more turn of the loop lets the cancelled tasks finish.
-    loop.call_soon(loop.stop)
+    if tasks:
+        await asyncio.wait(tasks, timeout=GRACE)
+    loop = asyncio.get_running_loop()
+    await loop.shutdown_asyncgens()
+    loop.stop()
 
 
 class Caller:
@@ -195,28 +211,49 @@ class Caller:
         self._lane = lane
         self._background = background
 
-    async def one(self, name: str, call: Call, *, limit: float, stage: str, on_loop: bool = False) -> Any:
+    async def one(
+        self,
+        name: str,
+        call: Call,
+        *,
+        limit: float,
+        stage: str,
+        on_loop: bool = False,
+        times: float = 1.0,
+    ) -> Any:
         """The result of ``call``, awaited if it is awaitable."""
-        results = await self.many(name, [call], limit=limit, stage=stage, on_loop=on_loop)
+        results = await self.many(name, [call], limit=limit, stage=stage, on_loop=on_loop, times=times)
         return results[0]
 
     async def many(
-        self, name: str, calls: Iterable[Call], *, limit: float, stage: str, on_loop: bool = False
+        self,
+        name: str,
+        calls: Iterable[Call],
+        *,
+        limit: float,
+        stage: str,
+        on_loop: bool = False,
+        times: float = 1.0,
     ) -> list[Any]:
-        """The results of ``calls``, one after another, ``limit`` seconds for each.
+        """The results of ``calls``, one after another, ``limit`` times ``times`` seconds for each.
 
         They are handed over in one go, because a change of threads costs more than feeding a turn.
         ``on_loop`` is for functions that are known to be async.
         """
-        progress = Progress(name, limit, stage)
+        progress = Progress(name, limit, stage, times)
         if on_loop:
             return await self._on_loop([partial(_call_and_await, call) for call in calls], progress)
         results: list[Any] = await Handoff(
             self._lane.submit(partial(_in_turn, list(calls), progress)), progress, 0.0
         )
-        if any(inspect.isawaitable(result) for result in results):
+        if not any(inspect.isawaitable(result) for result in results):
+            return results
+        try:
             return await self._on_loop([partial(_maybe_await, result) for result in results], progress)
-        return results
+        finally:
+            for result in results:  # Python warns of a coroutine that was never begun
+                if inspect.iscoroutine(result) and inspect.getcoroutinestate(result) == inspect.CORO_CREATED:
+                    result.close()
 
     async def _on_loop(
         self, works: list[Callable[[], Coroutine[Any, Any, Any]]], progress: Progress
@@ -228,8 +265,10 @@ class Caller:
 
 def _in_turn(calls: list[Call], progress: Progress) -> list[Any]:
     """In the lane: each call with its own deadline."""
-    results = []
+    results: list[Any] = []
     for call in calls:
+        if progress.given_up:
+            break  # nobody waits any more: what a slow memory is not fed costs nothing
         progress.restart()
         results.append(call())
     return results
@@ -239,14 +278,16 @@ async def _each_with_limit(
     works: list[Callable[[], Coroutine[Any, Any, Any]]], progress: Progress
 ) -> list[Any]:
     """On the loop: each call with its own deadline; whatever it raises comes out as an ``Exception``."""
-    results = []
+    results: list[Any] = []
     for work in works:
+        if progress.given_up:
+            break
         progress.restart()
         try:
             async with asyncio.timeout(progress.limit) as scope:
                 results.append(await work())
-        except TimeoutError:
-            if scope.expired():
+        except Exception:
+            if scope.expired():  # whatever the backend made of its cancellation
                 raise progress.timeout() from None
             raise
         except asyncio.CancelledError as error:
@@ -266,36 +307,3 @@ async def _call_and_await(call: Call) -> Any:
 
 async def _maybe_await(result: Any) -> Any:
     return await result if inspect.isawaitable(result) else result
-
-
-def failed(name: str, error: BaseException, stage: str) -> BackendError:
-    """A backend's own exception as a ``BackendError`` with its traceback as text."""
-    return BackendError(f"{name} raised {_summary(error)}", stage=stage, details=own_traceback(error))
-
-
-def own_traceback(error: BaseException) -> str:
-    """The traceback of ``error`` from the first frame that is neither ours nor the event loop's."""
-    frames = error.__traceback__
-    while frames is not None and _is_machinery(frames):
-        frames = frames.tb_next
-    return "".join(traceback.format_exception(type(error), error, frames))
-
-
-def _is_machinery(frame: TracebackType) -> bool:
-    file = Path(frame.tb_frame.f_code.co_filename)
-    return file.parent in _MACHINERY or file == Path(boundary.__file__)
-
-
-#: Folders whose frames say nothing about the backend.
-_MACHINERY = {Path(module).parent for module in (__file__, asyncio.__file__, concurrent.futures.__file__)}
-
-
-def _summary(error: BaseException) -> str:
-    """The type and the first lines of the message: an error of an HTTP client or a validator is long."""
-    told = traceback.TracebackException(type(error), error, None)
-    told.__notes__ = []  # they would come last, where the message is looked for
-    lines = [line for line in list(told.format_exception_only())[-1].splitlines() if line.strip()]
-    if not lines:
-        return type(error).__name__
-    more = len(lines) > 1 and lines[0].rstrip().endswith(":")
-    return " ".join(line.strip() for line in lines[: 2 if more else 1])

@@ -123,9 +123,9 @@ class Engine:
             verdict, error = Verdict("unscored", reason=raised.message), raised
         return self._result(case, run, verdict, error)
 
-    def unasked(self, case: Case, reason: str) -> Result:
+    def unasked(self, case: Case, reason: str, error: BackendError | None = None) -> Result:
         """The unscored result of a question that could not even be asked."""
-        return self._result(case, self._run(case), Verdict("unscored", reason=reason), None)
+        return self._result(case, self._run(case), Verdict("unscored", reason=reason), error)
 
     def forget(self, case: Case) -> None:
         """Ask the question again next time: pytest runs its item once more."""
@@ -160,7 +160,8 @@ class Engine:
         try:
             return self._background.run(work)
         except BackendTimeout as error:
-            run.fail(error)
+            if error.stage != "judge":  # a judge that hangs says nothing about the memory
+                run.fail(error)
             raise
         except BackendError:
             raise

@@ -75,7 +75,7 @@ class LiveMemory:
             await self._feed(session)
             self.fed += 1
         if callable(getattr(self.instance, "settle", None)):
-            await self._method("settle", limit=self._timeout * LONG_CALL_FACTOR)
+            await self._method("settle", times=LONG_CALL_FACTOR)
         self.ingest_ms += (time.perf_counter() - started) * 1000
 
     async def retrieve(self, query: str, *, date: str | None, k: int) -> Any:
@@ -101,7 +101,13 @@ class LiveMemory:
             return None
         usage = await self._method("usage", stage=stage)
         if not isinstance(usage, Usage):
-            raise BackendError(f"usage() returned {type(usage).__name__}; return a Usage", stage=stage)
+            kind = "None" if usage is None else type(usage).__name__
+            raise BackendError(f"usage() returned {kind}; return a Usage", stage=stage)
+        for name, value in vars(usage).items():
+            if not isinstance(value, int | float):
+                raise BackendError(
+                    f"usage() returned a Usage whose {name} is {value!r}; give a number", stage=stage
+                )
         return usage
 
     async def close(self) -> None:
@@ -138,15 +144,16 @@ class LiveMemory:
         return await self._call.one(
             f"{name}()",
             partial(target, **arguments),
-            limit=self._timeout * LONG_CALL_FACTOR,
+            limit=self._timeout,
             stage="ingest",
             on_loop=on_loop,
+            times=LONG_CALL_FACTOR,
         )
 
     async def _feed(self, session: Session) -> None:
         whole = getattr(self.instance, "ingest_session", None)
         if callable(whole):
-            await self._method("ingest_session", session, limit=self._timeout * LONG_CALL_FACTOR)
+            await self._method("ingest_session", session, times=LONG_CALL_FACTOR)
             return
         method = self.instance.ingest
         rest = (session,) if _takes_two(method) else ()
@@ -160,15 +167,16 @@ class LiveMemory:
         )
 
     async def _method(
-        self, name: str, *args: Any, limit: float | None = None, stage: str = "ingest", **kwargs: Any
+        self, name: str, *args: Any, times: float = 1.0, stage: str = "ingest", **kwargs: Any
     ) -> Any:
         method = getattr(self.instance, name)
         return await self._call.one(
             f"{name}()",
             partial(method, *args, **kwargs),
-            limit=limit or self._timeout,
+            limit=self._timeout,
             stage=stage,
             on_loop=inspect.iscoroutinefunction(method),
+            times=times,
         )
 
 

@@ -11,19 +11,21 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_himga.engine.background import Background, Caller, Lane, failed
+from pytest_himga.engine.background import Background, Caller, Lane
+from pytest_himga.engine.faults import failed
 from pytest_himga.engine.live_memory import LiveMemory
 from pytest_himga.errors import BackendError, BackendTimeout
 from pytest_himga.judge.evidence import REWRITES, EvidenceJudge, is_in_doubt, quotes
 from pytest_himga.judge.resolve import resolve_judge
-from pytest_himga.judge.verdict import VERDICT_VALUES, Judge, Verdict
+from pytest_himga.judge.verdict import Judge, Verdict, problem_of
 from pytest_himga.memory.boundary import History, read_context
+from pytest_himga.memory.protocol import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pytest_himga.data.schema import Case
-    from pytest_himga.memory.protocol import Context, Usage
+    from pytest_himga.memory.protocol import Context
     from pytest_himga.memory.resolve import Backend
     from pytest_himga.settings import Settings
 
@@ -69,6 +71,7 @@ class SampleRun:
         self._background = background
         self._asked: dict[str, Asked] = {}
         self._quotes: bool | None = None
+        self._answers = False
 
     def asked(self, case: Case) -> Asked:
         """What is known of a question; made at the first look."""
@@ -92,15 +95,21 @@ class SampleRun:
                     backend, self.history, self._new_scope(), self._settings.timeout, self._background
                 )
                 await self.memory.start()
-                await self.memory.feed(until)
-                self.ingest_usage = await self.memory.usage("ingest")
+                self._answers = self.memory.answers
+                await self._feed(self.memory, until)
             elif until > self.memory.fed:
-                await self.memory.feed(until)
-            self.ingest_ms = self.memory.ingest_ms
+                await self._feed(self.memory, until)
         except BackendError as error:
             self.fail(error)
             raise
         return self.memory
+
+    async def _feed(self, memory: LiveMemory, until: int) -> None:
+        before = await memory.usage("ingest")
+        await memory.feed(until)
+        self.ingest_ms = memory.ingest_ms
+        if before is not None and (after := await memory.usage("ingest")) is not None:
+            self.ingest_usage = (self.ingest_usage or Usage()) + (after - before)
 
     def fail(self, error: BackendError) -> None:
         """The sample's remaining questions cannot be asked, and why."""
@@ -142,8 +151,8 @@ class SampleRun:
         """The backend's own answer; None where it gives none."""
         asked = self.asked(case)
         await self.context(case, backend)
-        memory = await self.ready(case, backend)
-        if asked.answer is None and memory.answers:
+        if asked.answer is None and self._answers:
+            memory = await self.ready(case, backend)
             try:
                 before = await memory.usage("answer")
                 started = time.perf_counter()
@@ -230,23 +239,11 @@ async def _ask_judge(
         )
     finally:
         lane.close()
-    problem = _problem_of(verdict)
+    problem = problem_of(verdict)
     if problem:
         raise BackendError(f"the judge {judge.name} {problem}", stage="judge")
     checked: Verdict = verdict
     return checked
-
-
-def _problem_of(verdict: object) -> str:
-    """Why this is no verdict, as the end of a sentence; empty if it is one."""
-    if not isinstance(verdict, Verdict):
-        return f"returned {type(verdict).__name__}; return a Verdict"
-    if verdict.value not in VERDICT_VALUES:
-        return f"gave the verdict {verdict.value!r}; it is one of {', '.join(VERDICT_VALUES)}"
-    scored = verdict.value in ("correct", "wrong")
-    if scored and not (isinstance(verdict.score, int | float) and 0 <= verdict.score <= 1):
-        return f"gave the score {verdict.score!r}; it is a number from 0 to 1"
-    return ""
 
 
 def default_judge(answers: bool) -> Judge:

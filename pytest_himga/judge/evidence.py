@@ -63,7 +63,7 @@ class EvidenceJudge:
             return Verdict("n/a", reason="the dataset names no evidence for this question")
         covered = coverage(case, context)
         found, total = sum(covered.found), len(covered.found)
-        if found < total and not found and is_in_doubt(context) and not quotes(case.sample, context):
+        if not found and is_in_doubt(context) and not quotes(case.sample, context):
             return Verdict("unscored", reason=REWRITES)
         reason = f"{found} of {total} evidence turn{'s' if total > 1 else ''} in the context"
         return Verdict("correct" if found == total else "wrong", covered.share, reason)
@@ -146,12 +146,13 @@ class _Turn:
 def _evidence_turns(sample: Sample, wanted: set[str] | None) -> Iterator[tuple[str, _Turn]]:
     """The sample's turns with their own ids (all of them where ``wanted`` is None)."""
     for s, session in enumerate(sample.sessions, start=1):
-        messages = session.messages
-        for t, message in enumerate(messages):
-            turn_id = message.turn_id or f"D{s}:{t + 1}"
+        # Blank turns are not fed, so they part no neighbours.
+        turns = [(t, turn) for t, turn in enumerate(session.messages, start=1) if turn.content.strip()]
+        for n, (t, message) in enumerate(turns):
+            turn_id = message.turn_id or f"D{s}:{t}"
             if wanted is None or turn_id in wanted:
-                before = messages[t - 1] if t else None
-                after = messages[t + 1] if t + 1 < len(messages) else None
+                before = turns[n - 1][1] if n else None
+                after = turns[n + 1][1] if n + 1 < len(turns) else None
                 yield turn_id, _Turn(message, before, after)
 
 

@@ -6,7 +6,7 @@ import inspect
 from typing import TYPE_CHECKING
 
 from pytest_himga.errors import SettingsError, nearest
-from pytest_himga.loading import load_attribute
+from pytest_himga.loading import load_attribute, one_line
 
 if TYPE_CHECKING:
     from pytest_himga.judge.verdict import Judge
@@ -42,6 +42,8 @@ def resolve_judge(name: str) -> Judge:
             raise SettingsError(
                 f"--himga-judge={name}: it must be callable without arguments: {error}"
             ) from None
+        except Exception as error:
+            raise SettingsError(f"--himga-judge={name}: making it failed: {one_line(error)}") from error
     if not callable(getattr(target, "judge", None)):
         raise SettingsError(f"--himga-judge={name}: it has no judge(case, answer, context) method")
     if not isinstance(getattr(target, "name", None), str):

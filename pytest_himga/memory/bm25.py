@@ -39,18 +39,17 @@ class BM25Memory:
         self._index = None
 
     def settle(self) -> None:
-        """Build the index."""
-        if self._turns:
+        """Build the index; there is none where no turn has a word that counts."""
+        tokens = self._tokens([f"{turn.role}: {turn.content}" for turn in self._turns]) if self._turns else []
+        if any(tokens):
             self._index = self._bm25s.BM25(k1=self._k1, b=self._b)
-            self._index.index(
-                self._tokens([f"{turn.role}: {turn.content}" for turn in self._turns]), show_progress=False
-            )
+            self._index.index(tokens, show_progress=False)
 
     def retrieve(self, query: str, k: int = 10) -> list[Recalled]:
         """The ``k`` best turns with a score above 0; equal scores in the order of the history."""
         if self._index is None:
             self.settle()
-        words = self._tokens([query])[0] if self._turns else []
+        words = self._tokens([query])[0] if self._index is not None else []
         if not words:
             return []
         scores = self._index.get_scores(words)

@@ -102,8 +102,6 @@ def _own_ids(field: str, ids: object, known: Mapping[str, str], n: int) -> tuple
     """The dataset's ids for neutral ones; an id that was never given out is a broken contract."""
     if ids is None:
         return ()
-    if ids is None:
-        return ()
     if isinstance(ids, str) or not isinstance(ids, Sequence | set | frozenset):
         raise _broken(f"returned a Recalled whose {field} is {_kind_of(ids)} (item {n}); give a list of ids")
     unknown = [one for one in ids if not isinstance(one, str) or one not in known]

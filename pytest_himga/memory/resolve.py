@@ -7,9 +7,11 @@ Looked up in this order: built in, entry points of the group ``pytest_himga.back
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import dataclass, field, replace
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, Literal
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 from pytest_himga.errors import SettingsError, nearest
 from pytest_himga.loading import load_attribute
@@ -64,12 +66,29 @@ class Backend:
             if problem:
                 raise SettingsError(f"--himga-backend={self.name}: {problem}")
         if self.is_factory:
-            self.arguments("himga-check")
+            self._check_call()
         elif self.options:
             raise SettingsError(
                 f"--himga-backend-option={next(iter(self.options))}=...: {self.name} is an instance, not a factory; "
                 "only a class or a function takes options"
             )
+
+    def _check_call(self) -> None:
+        arguments = self.arguments("himga-check")
+        try:
+            parameters = inspect.signature(self.target).parameters
+        except (TypeError, ValueError):
+            return
+        for name, p in parameters.items():
+            if (
+                name not in arguments
+                and p.default is p.empty
+                and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+            ):
+                raise SettingsError(
+                    f"--himga-backend={self.name}: {_name_of(self.target)}() cannot be called without {name}; "
+                    f"add --himga-backend-option={name}=..."
+                )
 
     def arguments(self, scope: str) -> dict[str, Any]:
         """What the factory is called with: ``scope`` and the options, as far as its signature takes them.
@@ -89,6 +108,10 @@ class Backend:
         named = {n: p for n, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
         arguments: dict[str, Any] = {}
         for key, text in self.options.items():
+            if key == "scope":
+                raise SettingsError(
+                    "--himga-backend-option=scope=...: himga gives each memory its own scope; leave it out"
+                )
             if key in named:
                 arguments[key] = _convert(self.name, key, text, named[key])
             elif takes_all:
@@ -120,7 +143,8 @@ def _resolve(name: str, options: Mapping[str, str]) -> Backend:
     if name in BUILT_IN:
         return Backend(name, "built in", _load(name, BUILT_IN[name]), options)
     for entry_point in metadata.entry_points(group=ENTRY_POINTS, name=name):
-        return Backend(name, "entry point", _load(name, entry_point.value), options)
+        path = f"{entry_point.module}:{entry_point.attr}"
+        return Backend(name, "entry point", _load(name, path), options)
     if ":" in name:
         return Backend(name, "attribute", _load(name, name), options)
     return Backend(name, "fixture", None, options)
@@ -142,25 +166,37 @@ def missing_methods(target: object) -> str:
         missing.insert(0, "ingest()")
     if not missing:
         return ""
-    kind = target.__name__ if isinstance(target, type) else type(target).__name__
+    kind = _name_of(target if isinstance(target, type) else type(target))
     return f"{kind} has no {' and no '.join(missing)}; a memory has ingest, retrieve and reset"
 
 
 def _convert(backend: str, key: str, text: str, parameter: inspect.Parameter) -> Any:
-    wanted = parameter.annotation
-    if isinstance(wanted, str):
-        wanted = {"int": int, "float": float, "bool": bool}.get(wanted.split("|")[0].strip(), str)
-    elif wanted is parameter.empty and parameter.default is not parameter.empty:
-        wanted = type(parameter.default)
-    converters: dict[Any, Callable[[str], Any]] = {int: int, float: float, bool: _boolean}
-    if wanted not in converters:
+    converters: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "bool": _boolean}
+    types = _types_of(parameter)
+    wanted = next((name for name in types if name in converters), None)
+    if wanted is None or "str" in types:
         return text
     try:
         return converters[wanted](text)
     except ValueError:
-        raise SettingsError(
-            f"--himga-backend-option={key}={text}: {backend} takes {wanted.__name__} there"
-        ) from None
+        raise SettingsError(f"--himga-backend-option={key}={text}: {backend} takes {wanted} there") from None
+
+
+def _types_of(parameter: inspect.Parameter) -> list[str]:
+    """The names of the types that the parameter takes: ``int | None`` gives both, ``list[int]`` itself."""
+    annotation = parameter.annotation
+    if annotation is parameter.empty:
+        return [] if parameter.default is parameter.empty else [type(parameter.default).__name__]
+    if isinstance(annotation, str):
+        inner = re.sub(r"^(?:typing\.)?Optional\[(.*)\]$", r"\1", annotation)
+        return [name.strip() for name in inner.split("|")]
+    members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    return [_name_of(member) for member in members]
+
+
+def _name_of(target: object) -> str:
+    name = getattr(target, "__name__", None)
+    return name if isinstance(name, str) else type(target).__name__
 
 
 def _boolean(text: str) -> bool:

@@ -5,7 +5,9 @@ The field names are the file format of version 1: they do not change.
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -113,9 +115,23 @@ def sendable(value: Any) -> Any:
         return value
     if isinstance(value, dict):
         return {sendable(key): sendable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, list | tuple):
         return [sendable(item) for item in value]
-    for plain in (str, int, float):
-        if isinstance(value, plain):
-            return sendable(plain(value))
-    return sendable(str(value))
+    if isinstance(value, set | frozenset):
+        # The order of a set is that of the hash seed.
+        return sorted((sendable(item) for item in value), key=str)
+    return _plain(value)
+
+
+def _plain(value: object) -> Any:
+    """A text or number of somebody's own type (numpy's, an enum's) as Python's; anything else as text."""
+    if isinstance(value, str):
+        return sendable(str.__str__(value))
+    try:
+        if isinstance(value, numbers.Integral):
+            return int(value)
+        if isinstance(value, numbers.Real | Decimal):
+            return float(value)
+        return sendable(str(value))
+    except Exception:  # noqa: BLE001 - a __str__ that raises must not end the session
+        return f"<{type(value).__name__}>"

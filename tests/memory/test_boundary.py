@@ -19,7 +19,11 @@ def two_days() -> Sample:
     """Sessions "1" and "4" (2 and 3 had no turns); the second turn is blank, the last has no id."""
     first = Session(
         "1",
-        [Message("Ada", "I planted tulips.", "D1:1"), Message("Ben", " \n", "D1:2"), Message("Ada", "Good.", "D1:3")],
+        [
+            Message("Ada", "I planted tulips.", "D1:1"),
+            Message("Ben", " \n", "D1:2"),
+            Message("Ada", "Good.", "D1:3"),
+        ],
         DATE,
         title="the answer is tulips",
     )
@@ -31,9 +35,13 @@ def test_turns_arrive_in_order_under_neutral_ids_and_blank_ones_do_not_arrive():
     fed = list(History.of(two_days()).sessions())
     assert fed == [
         Session(
-            "s1", [Message("Ada", "I planted tulips.", "D1:1", DATE), Message("Ada", "Good.", "D1:3", DATE)], DATE
+            "s1",
+            [Message("Ada", "I planted tulips.", "D1:1", DATE), Message("Ada", "Good.", "D1:3", DATE)],
+            DATE,
         ),
-        Session("s2", [Message("Ben", "They came up purple.", "D2:1", "10 May"), Message("Ada", "Oh!", "D2:2")]),
+        Session(
+            "s2", [Message("Ben", "They came up purple.", "D2:1", "10 May"), Message("Ada", "Oh!", "D2:2")]
+        ),
     ]
 
 
@@ -48,13 +56,21 @@ def test_blank_turns_are_counted_and_stay_in_the_sample():
 
 def test_each_neutral_id_leads_back_to_the_datasets_own():
     history = History.of(two_days())
-    assert history.turn_ids == {"D1:1": "D1:1", "D1:2": "D1:2", "D1:3": "D1:3", "D2:1": "D4:7", "D2:2": "D2:2"}
+    assert history.turn_ids == {
+        "D1:1": "D1:1",
+        "D1:2": "D1:2",
+        "D1:3": "D1:3",
+        "D2:1": "D4:7",
+        "D2:2": "D2:2",
+    }
     assert history.session_ids == {"s1": "1", "s2": "4"}
 
 
 def test_ids_that_mark_the_evidence_are_mapped_back_exactly():
     marked = Session("answer_4be1b6b4_2", [Message("user", "My cat is called Moss.", "has-answer-1")])
-    history = History.of(Sample("x", "longmemeval", [Session("noise_1", [Message("user", "Hi.")]), marked], []))
+    history = History.of(
+        Sample("x", "longmemeval", [Session("noise_1", [Message("user", "Hi.")]), marked], [])
+    )
     context, _ = read_context([Recalled("cat", turn_ids=["D2:1"], session_ids=["s2"])], history, 10)
     assert context.recalled == (
         Recalled("cat", turn_ids=("has-answer-1",), session_ids=("answer_4be1b6b4_2",)),
@@ -83,14 +99,18 @@ def test_a_memory_that_scribbles_on_its_messages_changes_nothing():
 
 
 samples = st.lists(
-    st.lists(st.tuples(st.sampled_from(["", " \t", "one", "two words"]), st.booleans()), max_size=4), max_size=4
+    st.lists(st.tuples(st.sampled_from(["", " \t", "one", "two words"]), st.booleans()), max_size=4),
+    max_size=4,
 )
 
 
 @given(samples)
 def test_whatever_was_fed_can_be_given_back(layout):
     sessions = [
-        Session(f"own-{s}", [Message("A", text, f"T{s}.{t}" if named else None) for t, (text, named) in enumerate(turns)])
+        Session(
+            f"own-{s}",
+            [Message("A", text, f"T{s}.{t}" if named else None) for t, (text, named) in enumerate(turns)],
+        )
         for s, turns in enumerate(layout)
     ]
     history = History.of(Sample("x", "locomo", sessions, []))
@@ -101,7 +121,12 @@ def test_whatever_was_fed_can_be_given_back(layout):
         for message in session.messages
     ]
     context, count = read_context(returned, history, 100)
-    kept = [(s, t, m) for s, session in enumerate(sessions, 1) for t, m in enumerate(session.messages, 1) if m.content.strip()]
+    kept = [
+        (s, t, m)
+        for s, session in enumerate(sessions, 1)
+        for t, m in enumerate(session.messages, 1)
+        if m.content.strip()
+    ]
     assert [r.text for r in context.recalled] == [m.content for _, _, m in kept]
     assert [r.turn_ids for r in context.recalled] == [(m.turn_id or f"D{s}:{t}",) for s, t, m in kept]
     assert [r.session_ids for r in context.recalled] == [(f"own-{s - 1}",) for s, _, _ in kept]

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
 import pytest
@@ -39,9 +40,9 @@ def collected(result: pytest.RunResult) -> list[str]:
 
 
 def ran(result: pytest.RunResult) -> list[str]:
-    """The ids in front of an outcome that ``-v`` or ``-vv`` printed, without his sub-folder's ``../``."""
+    """The ids in front of an outcome that ``-v`` or ``-vv`` printed, without a sub-folder's ``../``."""
     outcome = re.compile(
-        r"^(?:\[gw\d+\] \[ *\d+%\] [A-Z]+ )?(?:\.\./)*(\S+::\S+)(?: (?:PASSED|FAILED|SKIPPED|MISSED).*)?$"
+        r"^(?:\[gw\d+\] \[ *\d+%\] [A-Z]+ )?(?:\.\./)*(\S+::\S+)(?: (?:PASSED|FAILED|SKIPPED|MISSED).*)?\s*$"
     )
     matches = [
         outcome.match(line) for line in result.outlines if not line.startswith(("FAILED", "himga:", " "))
@@ -115,7 +116,7 @@ def test_the_tree_of_collect_only_shows_samples_and_questions(project):
 # -- ids that were printed can be given back ---------------------------------------------------------
 
 
-@pytest.mark.parametrize("nodeid", GARDEN + HARBOUR)
+@pytest.mark.parametrize("nodeid", [GARDEN[2], GARDEN[4], HARBOUR[0]])
 def test_any_id_runs_exactly_that_question(project, nodeid):
     assert collected(project.run("--co", "-q", nodeid)) == [nodeid]
 
@@ -128,10 +129,8 @@ def test_any_id_runs_exactly_that_question(project, nodeid):
         ("himga/mini/garden", GARDEN),
         ("himga/mini/harbour/", HARBOUR),
         ("himga/mini::gate", GARDEN + HARBOUR),
-        ("../himga/mini/harbour", HARBOUR),
         ("../../himga/mini/harbour", HARBOUR),
         ("./himga/mini/harbour", HARBOUR),
-        (PASSING, [PASSING]),
         (f"../{PASSING}", [PASSING]),
     ],
 )
@@ -183,7 +182,7 @@ def test_from_the_folder_above_the_printed_ids_can_be_given_back(project, monkey
     monkeypatch.chdir(project.path.parent)
     options = ["-c", f"{name}/tox.ini"]
 
-    printed = [line for line in project.run("-v", *options, name, data=f"{name}/mini.json").outlines]
+    printed = project.run("-v", *options, name, data=f"{name}/mini.json").outlines
     ours = [line.split()[0] for line in printed if line.startswith(f"{name}/himga/") and "PASSED" in line]
     again = project.run("-v", *options, ours[0], data=f"{name}/mini.json")
 
@@ -191,9 +190,6 @@ def test_from_the_folder_above_the_printed_ids_can_be_given_back(project, monkey
 
 
 def test_the_short_summary_prints_ids_that_can_be_given_back(project):
-    failed = project.run("-rf").stdout.re_match_lines_random([r"FAILED (himga/\S+)"])
-    assert failed is None
-
     line = next(line for line in project.run("-rf").outlines if line.startswith("FAILED "))
     again = project.run("-v", line.split()[1])
 
@@ -230,7 +226,7 @@ def test_junit_names_sample_and_question(project):
             "himga/mini/harbour::what-did-dan-repant-6a98d2",
             "did you mean himga/mini/harbour::what-did-dan-repaint-6a98d2?",
         ),
-        ("himga/mini/garden::what-did-dan-repaint-6a98d2", None),
+        ("himga/mini/garden::what-did-dan-repaint-6a98d2", ""),
     ],
 )
 def test_an_id_that_matches_nothing_is_a_usage_error_with_the_nearest(project, argument, nearest):
@@ -240,8 +236,7 @@ def test_an_id_that_matches_nothing_is_a_usage_error_with_the_nearest(project, a
     lines = [line for line in result.errlines if line]
     assert len(lines) == 1
     assert lines[0].startswith(f"ERROR: {argument}: no such question is selected; did you mean himga/mini")
-    if nearest:
-        assert lines[0].endswith(nearest)
+    assert lines[0].endswith(nearest)
     assert not (project.path / ".himga").exists()
 
 
@@ -250,6 +245,14 @@ def test_an_id_outside_himgas_own_selection_is_a_usage_error(project):
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {HARBOUR[0]}: no such question is selected; *"])
+
+
+def test_an_argument_too_long_for_a_file_name_is_a_usage_error_too(project):
+    for argument in ("himga/mini/" + "a" * 300, "a" * 300):
+        result = project.run(argument)
+
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        assert "Traceback" not in result.stderr.str() + result.stdout.str()
 
 
 def test_one_wrong_id_among_right_ones_is_still_an_error(project):
@@ -343,24 +346,47 @@ def mymem():
 """
 
 
-@pytest.mark.parametrize("arguments", [[], ["tests"], [PASSING], ["himga/mini"]])
-@pytest.mark.parametrize("testpaths", ["", "testpaths = tests\n"])
-@pytest.mark.parametrize("conftest", ["conftest.py", "tests/conftest.py"])
+@pytest.mark.parametrize(
+    ("conftest", "testpaths", "arguments"),
+    [
+        ("conftest.py", "", []),
+        ("conftest.py", "", ["tests"]),
+        ("conftest.py", "", [PASSING]),
+        ("conftest.py", "testpaths = tests", []),
+        ("conftest.py", "testpaths = tests", [PASSING]),
+        ("tests/conftest.py", "", ["tests"]),
+        ("tests/conftest.py", "", ["tests", PASSING]),
+        ("tests/conftest.py", "testpaths = tests", []),
+        ("tests/conftest.py", "testpaths = tests", [PASSING]),
+    ],
+)
 def test_a_conftest_is_heard_in_every_layout(project, conftest, testpaths, arguments):
-    if conftest.startswith("tests") and not testpaths and arguments != ["tests"]:
-        pytest.skip("the fixture is not visible from the root folder: a usage error, tested on its own")
     project.write("conftest.py", "")
     project.write("tests/test_user.py", "def test_own():\n    pass\n")
     project.write(conftest, BACKEND_FIXTURE)
-    project.pytester.makeini(f"[pytest]\nasyncio_default_fixture_loop_scope = function\n{testpaths}")
+    project.pytester.makeini(f"[pytest]\nasyncio_default_fixture_loop_scope = function\n{testpaths}\n")
 
     result = project.run(*arguments, backend="mymem")
 
-    own = 0 if arguments and arguments[0].startswith("himga") else 1
-    if arguments == [PASSING]:
-        result.assert_outcomes(passed=1)
+    own = 0 if arguments == [PASSING] else 1
+    if PASSING in arguments:
+        result.assert_outcomes(passed=1 + own)
     else:
         result.assert_outcomes(passed=6 + own, failed=1, skipped=2)
+
+
+@pytest.mark.parametrize("testpaths", ["tests", "te*", "tests/unit tests"])
+def test_ids_find_a_conftest_from_a_sub_folder_and_with_any_testpaths(project, monkeypatch, testpaths):
+    project.write("tests/conftest.py", BACKEND_FIXTURE)
+    project.write("tests/unit/test_user.py", "raise RuntimeError('should not be here')\n")
+    project.pytester.makeini(
+        f"[pytest]\nasyncio_default_fixture_loop_scope = function\ntestpaths = {testpaths}\n"
+    )
+
+    if testpaths != "tests/unit tests":  # with two folders, none is the place of the items
+        project.run(PASSING, backend="mymem").assert_outcomes(passed=1)
+    monkeypatch.chdir(project.path / "tests")
+    project.run(PASSING, data="../mini.json", backend="mymem").assert_outcomes(passed=1)
 
 
 def test_a_fixture_of_module_scope_lives_for_one_sample(project):
@@ -404,10 +430,19 @@ def pytest_collection_modifyitems(items):
 """,
     )
 
-    result = project.run("-rxs", f"{GARDEN[1]}", HARBOUR[3])
+    result = project.run("-rxs", GARDEN[0], GARDEN[1], HARBOUR[3])
 
-    result.assert_outcomes(passed=1, xfailed=1)
-    assert result.ret == 0
+    result.assert_outcomes(passed=1, xfailed=1, skipped=1)
+    result.stdout.fnmatch_lines_random(
+        [f"XFAIL {HARBOUR[3]} - known gap", "SKIPPED [[]1[]] himga/mini/garden*: under repair"]
+    )
+    # what was skipped was not measured
+    assert result.ret == 6
+    assert [record["reason"] for record in project.results()] == [
+        "its setup was skipped: under repair",
+        "all evidence in the context",
+        "0 of 1 evidence turn in the context",
+    ]
 
 
 # -- hostile data ------------------------------------------------------------------------------------
@@ -438,16 +473,15 @@ def test_hostile_questions_get_short_plain_ids_that_are_all_different(project):
     assert [nodeid for nodeid in found if not SAFE_ID.fullmatch(nodeid)] == []
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
-def test_a_hostile_question_runs_alone_by_its_id(project, kind):
+def test_each_hostile_question_runs_alone_by_its_id(project):
     project.write_data("hostile", asking(list(HOSTILE.values())))
-    nodeid = collected(project.run("--co", "-q", data="hostile.json"))[list(HOSTILE).index(kind)]
+    found = collected(project.run("--co", "-q", data="hostile.json"))
 
-    result = project.run("-v", nodeid, data="hostile.json", backend="full-context")
+    for kind, nodeid in zip(HOSTILE, found, strict=True):
+        result = project.run("-v", nodeid, data="hostile.json", backend="full-context")
 
-    assert ran(result) == [nodeid]
-    result.assert_outcomes(passed=1)
-    assert result.ret == 0
+        assert (kind, ran(result)) == (kind, [nodeid])
+        assert (kind, result.ret) == (kind, 0)
 
 
 def test_hostile_questions_pass_through_workers_and_junit(project):
@@ -457,10 +491,7 @@ def test_hostile_questions_pass_through_workers_and_junit(project):
 
     result.assert_outcomes(failed=len(HOSTILE))
     assert result.ret == 1
-    import xml.etree.ElementTree as ElementTree
-
-    cases = ElementTree.parse(project.path / "junit.xml").iter("testcase")
-    assert sum(1 for _ in cases) == len(HOSTILE)
+    assert len(ET.parse(project.path / "junit.xml").findall(".//testcase")) == len(HOSTILE)
     assert len(project.results()) == len(HOSTILE)
 
 
@@ -492,13 +523,13 @@ def test_a_long_sample_id_can_be_selected_as_it_stands_in_the_file(project):
 
 
 def test_five_processes_with_random_hash_seeds_and_two_workers_agree(project):
-    command = [sys.executable, "-m", "pytest", "--himga-dataset=demo", "--himga-backend=null", "--co", "-q"]
-    quick = ["-p", "no:asyncio", "-p", "no:syrupy", "-p", "no:cov", "-p", "no:randomly"]
+    options = ["--himga-dataset=demo", "--himga-backend=null", "--co", "-q", "-p", "pytest_himga.plugin"]
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     runs = [
         subprocess.Popen(
-            [*command, *quick],
+            [sys.executable, "-m", "pytest", *options],
             cwd=project.path,
-            env={**os.environ, "PYTHONHASHSEED": seed},
+            env={**alone, "PYTHONHASHSEED": seed},
             stdout=subprocess.PIPE,
             text=True,
             encoding="utf-8",
@@ -509,7 +540,7 @@ def test_five_processes_with_random_hash_seeds_and_two_workers_agree(project):
     parallel = project.run_apart("-n2", "-v", data="demo", backend="null")
 
     assert [run.returncode for run in runs] == [0] * 5
-    assert len(set(re.sub(r"in \d.*s", "", text) for text in printed)) == 1
+    assert len({re.sub(r"in \d.*s", "", text) for text in printed}) == 1
     ids = [line for line in printed[0].splitlines() if line.startswith("himga/demo/")]
     assert len(ids) == 66
     assert sorted(set(ran(parallel))) == sorted(ids)
