@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 RUN: pytest.StashKey[Run] = pytest.StashKey()
 #: The result that an item brought and its report has not carried away yet.
 RESULT: pytest.StashKey[Result] = pytest.StashKey()
+#: Set on a user's test that has run before: a rerun must ask again.
+ASKED: pytest.StashKey[bool] = pytest.StashKey()
 CASE_FIXTURE = "himga_case"
 
 
@@ -52,10 +54,14 @@ class LiveMemory:
 @pytest.fixture
 def himga_case(request: pytest.FixtureRequest) -> Case:
     """The question (`.question`) and its sample (`.sample`); the test runs once for each question."""
+    __tracebackhide__ = True
     run = request.config.stash.get(RUN, None)
     if run is None:
         pytest.skip("no --himga-dataset: there are no questions to ask")
     case = run.by_id[request.param]
+    if ASKED in request.node.stash:  # pytest runs the test once more
+        run.engine.forget(case)
+    request.node.stash[ASKED] = True
     if run.backend_is_fixture:
         run.engine.use_fixture(case, _backend_from_fixture(request, case, run))
     return case
@@ -63,6 +69,7 @@ def himga_case(request: pytest.FixtureRequest) -> Case:
 
 def _backend_from_fixture(request: pytest.FixtureRequest, case: Case, run: Run) -> Any:
     """What the fixture that is the backend made; where it makes nothing, the question is unscored."""
+    __tracebackhide__ = True
     try:
         return request.getfixturevalue(run.backend.name)
     except (Exception, pytest.fail.Exception) as error:

@@ -17,6 +17,8 @@ def load_attribute(path: str, where: str) -> Any:
         If the module cannot be imported or has no such attribute.
     """
     module_name, _, attribute = path.partition(":")
+    if not module_name or not attribute:
+        raise SettingsError(f"{where}: write both parts of package.module:attribute, as in my_memory:Memory")
     try:
         target: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:

@@ -126,7 +126,7 @@ class Project:
 @pytest.fixture(scope="session")
 def _imported_once() -> None:
     """Before pytester notes which modules to forget after a run: what no process can import twice (numpy),
-    and what would take half the time of every run (hypothesis, whose plugin imports it for its summary).
+    and what would take half the time of every run (hypothesis, whose plugin imports it for its summary; ours).
     """
     for name in (
         "bm25s",
@@ -135,6 +135,13 @@ def _imported_once() -> None:
         "regex",
         "hypothesis",
         "hypothesis.internal.observability",
+        "pytest_himga.controller",
+        "pytest_himga.display",
+        "pytest_himga.engine.engine",
+        "pytest_himga.gate_items",
+        "pytest_himga.judge.lexical",
+        "pytest_himga.memory.bm25",
+        "pytest_himga.xdist",
     ):
         importlib.import_module(name)
 

@@ -125,7 +125,9 @@ class Engine:
 
     def unasked(self, case: Case, reason: str, error: BackendError | None = None) -> Result:
         """The unscored result of a question that could not even be asked."""
-        return self._result(case, self._run(case), Verdict("unscored", reason=reason), error)
+        result = self._result(case, self._run(case), Verdict("unscored", reason=reason), error)
+        result.record.judge = ""  # no judge has seen it
+        return result
 
     def forget(self, case: Case) -> None:
         """Ask the question again next time: pytest runs its item once more."""
@@ -231,7 +233,7 @@ class Engine:
         memory = run.memory
         return {
             "returned": asked.returned,
-            "scope": memory.scope if memory else None,
+            "scope": run.scope,
             "blank": run.history.blank_turns,
             "version": sendable(memory.version) if memory else None,
             "answers": memory.answers if memory else None,

@@ -67,6 +67,8 @@ class SampleRun:
         self.ingest_usage: Usage | None = None
         self.ingest_ms: float | None = None
         self._settings = settings
+        #: Of the newest memory, also when that had to be left behind: the sample was fed to it all the same.
+        self.scope: str | None = None
         self._new_scope = new_scope
         self._background = background
         self._asked: dict[str, Asked] = {}
@@ -91,8 +93,9 @@ class SampleRun:
                 # It has heard too much for this question, and a memory cannot unhear.
                 await self.close()
             if self.memory is None:
+                self.scope = self._new_scope()
                 self.memory = LiveMemory(
-                    backend, self.history, self._new_scope(), self._settings.timeout, self._background
+                    backend, self.history, self.scope, self._settings.timeout, self._background
                 )
                 await self.memory.start()
                 self._answers = self.memory.answers

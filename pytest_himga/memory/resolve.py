@@ -118,9 +118,8 @@ class Backend:
                 arguments[key] = text
             else:
                 known = [name for name in named if name != "scope"]
-                raise SettingsError(
-                    f"--himga-backend-option={key}=...: {self.name} takes no {key}: {nearest(key, known)}"
-                )
+                right = nearest(key, known) if known else "it takes no option at all"
+                raise SettingsError(f"--himga-backend-option={key}=...: {self.name} takes no {key}: {right}")
         if "scope" in named or takes_all:
             arguments["scope"] = scope
         return arguments

@@ -329,7 +329,7 @@ def test_an_option_that_nobody_takes_names_the_nearest():
 
 def test_a_class_without_parameters_takes_no_option():
     message = refused("null", k="3")
-    assert message == "--himga-backend-option=k=...: null takes no k: there is none"
+    assert message == "--himga-backend-option=k=...: null takes no k: it takes no option at all"
 
 
 def test_the_options_of_bm25_are_numbers():

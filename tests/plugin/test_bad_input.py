@@ -51,7 +51,10 @@ REFUSED = {
     "and reset",
     "--himga-backend=broken_module:Memory": "--himga-backend=broken_module:Memory: importing broken_module "
     "failed: ZeroDivisionError: division by zero",
+    "--himga-backend=:Memory": "--himga-backend=:Memory: write both parts of package.module:attribute, as in "
+    "my_memory:Memory",
     "--himga-backend-option=k1": "--himga-backend-option=k1 is not KEY=VALUE",
+    "--himga-backend-option=sze=3": "--himga-backend-option=sze=...: null takes no sze: it takes no option at all",
     # a selection
     "--himga-types=temporl": "There is no question type 'temporl' in mini; did you mean temporal?",
     "--himga-types=6": "There is no question type '6' in mini; known: adversarial, multi_hop, open_domain, "

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+#: Plugins that many have installed and no story here is about; without them a run takes half the time.
+OTHERS = ("asyncio", "anyio", "cov", "syrupy", "rerunfailures", "hypothesispytest", "timeout")
+INI = f"[pytest]\npythonpath = .\naddopts = {' '.join(f'-pno:{name}' for name in OTHERS)}\n"
+
 GARDEN = [
     "himga/mini/garden::how-many-tulips-did-ada-plant-0767e5",
     "himga/mini/garden::what-is-the-name-of-ben-s-hedgehog-83804f",
@@ -32,6 +36,13 @@ HARBOUR = [
 PASSING = GARDEN[0]
 #: What an id may be made of; a pytest plugin or a shell trips over anything else.
 SAFE_ID = re.compile(r"himga/[A-Za-z0-9_-]{1,60}/[A-Za-z0-9_-]{1,60}::[a-z0-9-]{8,47}")
+
+
+@pytest.fixture
+def project(project):
+    """The shared project, without the plugins that no story here is about."""
+    project.pytester.makeini(INI)
+    return project
 
 
 def collected(result: pytest.RunResult) -> list[str]:
@@ -364,7 +375,7 @@ def test_a_conftest_is_heard_in_every_layout(project, conftest, testpaths, argum
     project.write("conftest.py", "")
     project.write("tests/test_user.py", "def test_own():\n    pass\n")
     project.write(conftest, BACKEND_FIXTURE)
-    project.pytester.makeini(f"[pytest]\nasyncio_default_fixture_loop_scope = function\n{testpaths}\n")
+    project.pytester.makeini(f"{INI}{testpaths}\n")
 
     result = project.run(*arguments, backend="mymem")
 
@@ -379,9 +390,7 @@ def test_a_conftest_is_heard_in_every_layout(project, conftest, testpaths, argum
 def test_ids_find_a_conftest_from_a_sub_folder_and_with_any_testpaths(project, monkeypatch, testpaths):
     project.write("tests/conftest.py", BACKEND_FIXTURE)
     project.write("tests/unit/test_user.py", "raise RuntimeError('should not be here')\n")
-    project.pytester.makeini(
-        f"[pytest]\nasyncio_default_fixture_loop_scope = function\ntestpaths = {testpaths}\n"
-    )
+    project.pytester.makeini(f"{INI}testpaths = {testpaths}\n")
 
     if testpaths != "tests/unit tests":  # with two folders, none is the place of the items
         project.run(PASSING, backend="mymem").assert_outcomes(passed=1)
@@ -440,7 +449,7 @@ def pytest_collection_modifyitems(items):
     assert result.ret == 6
     assert [record["reason"] for record in project.results()] == [
         "its setup was skipped: under repair",
-        "all evidence in the context",
+        "1 of 1 evidence turn in the context",
         "0 of 1 evidence turn in the context",
     ]
 

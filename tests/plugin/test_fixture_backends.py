@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+#: Plugins that many have installed and no story here is about; without them a run takes half the time.
+OTHERS = ("asyncio", "anyio", "cov", "syrupy", "rerunfailures", "hypothesispytest", "timeout")
+INI = f"[pytest]\npythonpath = .\naddopts = {' '.join(f'-pno:{name}' for name in OTHERS)}\n"
+
 PASSING = "himga/mini/garden::how-many-tulips-did-ada-plant-0767e5"
 
 #: Writes down what happens to each instance; finds everything.
@@ -50,6 +54,13 @@ HEAD = """
 import pytest
 from mem import AsyncMemory, Memory, note
 """
+
+
+@pytest.fixture
+def project(project):
+    """The shared project, without the plugins that no story here is about."""
+    project.pytester.makeini(INI)
+    return project
 
 
 @pytest.fixture
@@ -127,8 +138,15 @@ def test_package_scope_will_do(run):
     assert log(run) == ["made", "reset", "fed planted", "reset", "fed ferry"]
 
 
-@pytest.mark.parametrize("value", ["Memory", "lambda: Memory()", "lambda scope: Memory()"])
-@pytest.mark.parametrize("scope", ["module", "session"])
+@pytest.mark.parametrize(
+    ("scope", "value"),
+    [
+        ("module", "Memory"),
+        ("session", "Memory"),
+        ("session", "lambda: Memory()"),
+        ("session", "lambda scope: Memory()"),
+    ],
+)
 def test_a_factory_is_called_once_for_each_sample(run, scope, value):
     result = run(f'@pytest.fixture(scope="{scope}")\ndef mymem():\n    return {value}\n')
 
@@ -173,6 +191,10 @@ def test_an_async_memory_from_a_fixture(run):
 
 
 def test_an_async_fixture_under_pytest_asyncio(run):
+    run.project.pytester.makeini(
+        INI.replace("-pno:asyncio", "") + "asyncio_default_fixture_loop_scope = function\n"
+    )
+
     result = run(
         """
 import asyncio, pytest_asyncio
@@ -227,9 +249,7 @@ def test_the_name_goes_into_the_provenance(run):
 
 @pytest.mark.parametrize("arguments", [[], [PASSING]])
 def test_a_fixture_in_the_conftest_of_the_one_folder_of_tests(run, arguments):
-    run.project.pytester.makeini(
-        "[pytest]\npythonpath = .\nasyncio_default_fixture_loop_scope = function\ntestpaths = tests\n"
-    )
+    run.project.pytester.makeini(f"{INI}testpaths = tests\n")
 
     result = run(
         '@pytest.fixture(scope="module")\ndef mymem():\n    return Memory()\n',
@@ -336,8 +356,10 @@ FAILING = {
 }
 
 
-@pytest.mark.parametrize("items", ["on", "off"])
-@pytest.mark.parametrize("kind", FAILING)
+@pytest.mark.parametrize(
+    ("kind", "items"),
+    [*((kind, "on") for kind in FAILING), ("raises", "off"), ("skips", "off"), ("fails", "off")],
+)
 def test_a_fixture_that_brings_no_memory_leaves_its_questions_unscored(run, kind, items):
     body, reason = FAILING[kind]
     run.project.write("test_user.py", "def test_it(himga_verdict):\n    pass\n")
@@ -353,6 +375,7 @@ def test_a_fixture_that_brings_no_memory_leaves_its_questions_unscored(run, kind
     assert {record["verdict"] for record in run.project.results()} == {"unscored"}
     assert reason in run.project.results()[0]["reason"]
     assert "failed" not in result.parseoutcomes()
+    assert "/pytest_himga/" not in result.stdout.str()
 
 
 def test_other_fixtures_of_the_users_own_tests_fail_as_ever(run):

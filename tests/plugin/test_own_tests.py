@@ -7,6 +7,10 @@ from collections import Counter
 
 import pytest
 
+#: Plugins that many have installed and no story here is about; without them a run takes half the time.
+OTHERS = ("asyncio", "anyio", "cov", "syrupy", "rerunfailures", "hypothesispytest", "timeout")
+INI = f"[pytest]\npythonpath = .\naddopts = {' '.join(f'-pno:{name}' for name in OTHERS)}\n"
+
 GARDEN = [
     "mini/garden/how-many-tulips-did-ada-plant-0767e5",
     "mini/garden/what-is-the-name-of-ben-s-hedgehog-83804f",
@@ -80,6 +84,13 @@ class Unfeedable(Memory):
     def ingest(self, message, session):
         raise ConnectionError("the store is down")
 """
+
+
+@pytest.fixture
+def project(project):
+    """The shared project, without the plugins that no story here is about."""
+    project.pytester.makeini(INI)
+    return project
 
 
 @pytest.fixture
@@ -402,18 +413,16 @@ def test_a_gate_over_tests_that_want_no_verdict_is_not_measured(own):
 # -- outcomes ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name", ["case", "memory", "context", "answer", "verdict", "judge"], ids=lambda name: f"himga_{name}"
-)
-def test_without_a_dataset_a_test_is_skipped_with_the_reason(own, name):
-    own.project.write(
-        "test_user.py", f"def test_it(himga_{name}):\n    pass\n\ndef test_plain():\n    pass\n"
-    )
+def test_without_a_dataset_a_test_is_skipped_with_the_reason(own):
+    names = ["case", "memory", "context", "answer", "verdict", "judge"]
+    tests = [f"def test_{name}(himga_{name}):\n    pass\n" for name in names]
+    own.project.write("test_user.py", "\n".join(tests) + "\ndef test_plain():\n    pass\n")
 
-    result = own.project.pytester.runpytest_inprocess("-rs")
+    result = own.project.pytester.runpytest_inprocess("-rs", "-p", "no:randomly")
 
-    result.assert_outcomes(passed=1, skipped=1)
-    result.stdout.fnmatch_lines(["SKIPPED * no --himga-dataset: there are no questions to ask"])
+    result.assert_outcomes(passed=1, skipped=6)
+    reasons = [line.partition(": ")[2] for line in result.outlines if line.startswith("SKIPPED ")]
+    assert reasons == ["no --himga-dataset: there are no questions to ask"] * 6
     assert result.ret == 0
 
 

@@ -6,6 +6,10 @@ import re
 
 import pytest
 
+#: Plugins that many have installed and no story here is about; without them a run takes half the time.
+OTHERS = ("asyncio", "anyio", "cov", "syrupy", "rerunfailures", "hypothesispytest", "timeout")
+INI = f"[pytest]\npythonpath = .\naddopts = {' '.join(f'-pno:{name}' for name in OTHERS)}\n"
+
 GARDEN = [
     "himga/mini/garden::how-many-tulips-did-ada-plant-0767e5",
     "himga/mini/garden::what-is-the-name-of-ben-s-hedgehog-83804f",
@@ -41,6 +45,13 @@ class Memory:
         words = query.lower().rstrip("?").split()
         return [] if set(self.forgets) & set(words) else self.turns
 """
+
+
+@pytest.fixture
+def project(project):
+    """The shared project, without the plugins that no story here is about."""
+    project.pytester.makeini(INI)
+    return project
 
 
 @pytest.fixture
@@ -250,7 +261,7 @@ def test_x_does_not_stop_at_a_miss(forgetful):
 
 
 def test_the_choice_is_the_same_with_workers(project):
-    result = project.run_apart("-n2", "-v", "-p", "no:asyncio", "himga/mini/garden", HARBOUR[1])
+    result = project.run_apart("-n2", "-v", "himga/mini/garden", HARBOUR[1])
 
     ids = re.findall(r"(?:PASSED|FAILED|SKIPPED) (himga/\S+)", result.stdout.str())
     assert sorted(set(ids)) == sorted([*GARDEN, HARBOUR[1]])

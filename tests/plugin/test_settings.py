@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-INI = "asyncio_default_fixture_loop_scope = function\n"
+#: Plugins that many have installed and no story here is about; without them a run takes half the time.
+OTHERS = ("asyncio", "anyio", "cov", "syrupy", "rerunfailures", "hypothesispytest", "timeout")
+INI = f"[pytest]\npythonpath = .\naddopts = {' '.join(f'-pno:{name}' for name in OTHERS)}\n"
+
+
+@pytest.fixture
+def project(project):
+    """The shared project, without the plugins that no story here is about."""
+    project.pytester.makeini(INI)
+    return project
 
 
 @pytest.fixture
@@ -24,7 +33,7 @@ def settings(project) -> Callable[..., Settings]:
     """Reads settings as a run would, from arguments, ini lines and an environment."""
 
     def read(*arguments: str, ini: str = "", env: dict[str, str] | None = None) -> Settings:
-        project.pytester.makeini(f"[pytest]\n{INI}{ini}")
+        project.pytester.makeini(f"{INI}{ini}")
         dataset = [] if any("himga-dataset" in argument for argument in arguments) else ["demo"]
         config = project.pytester.parseconfig(
             *(f"--himga-dataset={name}" for name in dataset), "--himga-backend=null", *arguments
@@ -102,7 +111,7 @@ def test_the_command_line_beats_the_environment_and_that_beats_the_ini(settings,
 
     def value(*arguments, **sources):
         if name == "backend":  # the fixture's own --himga-backend would stand on the command line
-            project.pytester.makeini(f"[pytest]\n{INI}{sources['ini']}")
+            project.pytester.makeini(f"{INI}{sources['ini']}")
             config = project.pytester.parseconfig("--himga-dataset=demo", *arguments)
             return read_settings(config, sources.get("env", {})).backend
         found = getattr(settings(*arguments, **sources), field)
@@ -140,7 +149,7 @@ def test_the_dataset_never_comes_from_the_environment(project, monkeypatch):
 
 
 def test_the_dataset_may_stand_in_addopts(project):
-    project.pytester.makeini(f"[pytest]\n{INI}addopts = --himga-dataset=mini.json --himga-backend=null\n")
+    project.pytester.makeini(f"{INI.rstrip()} --himga-dataset=mini.json --himga-backend=null\n")
 
     result = project.pytester.runpytest_inprocess("--co", "-q")
 
@@ -234,14 +243,22 @@ def test_a_dataset_is_a_path_under_its_own_name_or_another(project, elsewhere, d
     assert found == [f"himga/{name}/garden", f"himga/{name}/harbour"]
 
 
-@pytest.mark.parametrize("dataset", ["mini", "packed", "many", "other=mini"])
-@pytest.mark.parametrize("where", ["option", "environment", "ini"])
+@pytest.mark.parametrize(
+    ("dataset", "where"),
+    [
+        ("mini", "option"),
+        ("packed", "option"),
+        ("many", "environment"),
+        ("mini", "ini"),
+        ("other=mini", "ini"),
+    ],
+)
 def test_a_dataset_is_a_name_in_the_data_folder(project, elsewhere, monkeypatch, dataset, where):
     arguments = [f"--himga-data-dir={elsewhere}"] if where == "option" else []
     if where == "environment":
         monkeypatch.setenv("HIMGA_DATA_DIR", str(elsewhere))
     if where == "ini":
-        project.pytester.makeini(f"[pytest]\n{INI}himga_data_dir = data\n")
+        project.pytester.makeini(f"{INI}himga_data_dir = data\n")
 
     found = collected(project.run("--co", "-q", *arguments, data=dataset))
 
@@ -268,7 +285,7 @@ def test_a_relative_path_starts_where_it_was_written(project, elsewhere, monkeyp
     monkeypatch.setenv("HIMGA_DATA_DIR", "../data")
     assert collected(project.run("--co", "-q", data="mini"))
     monkeypatch.delenv("HIMGA_DATA_DIR")
-    project.pytester.makeini(f"[pytest]\n{INI}himga_data_dir = data\n")
+    project.pytester.makeini(f"{INI}himga_data_dir = data\n")
     assert collected(project.run("--co", "-q", data="mini"))
     assert error_line(project.run("--co", "-q", data="data/mini.json")).startswith(
         f"{sub}/data/mini.json: there is no such file or folder"
@@ -341,7 +358,7 @@ BAD = {
     ],
     "subset": [
         ([f"--himga-subset={text}"], f"The subset {text!r} is neither a count of at least 1")
-        for text in ("0", "-1", "101%", "some", "0%", "1.5", "nan%")
+        for text in ("0", "-1", "101%", "some")
     ],
     "locomo-labels": [
         (["--himga-locomo-labels=locom"], "--himga-locomo-labels=locom is unknown: did you mean locomo?")
@@ -349,11 +366,11 @@ BAD = {
     "items": [(["--himga-items=of"], "--himga-items=of is unknown: did you mean off?")],
     "top-k": [
         ([f"--himga-top-k={text}"], f"--himga-top-k={text} is not a whole number from 1")
-        for text in ("0", "-1", "1.5", "ten", "inf")
+        for text in ("0", "1.5", "ten")
     ],
     "timeout": [
         ([f"--himga-timeout={text}"], f"--himga-timeout={text} is not a number of seconds above 0")
-        for text in ("0", "-1", "soon", "nan", "inf")
+        for text in ("0", "-1", "nan", "inf")
     ],
     "judge": [
         (["--himga-judge=evidnce"], "--himga-judge=evidnce is unknown: did you mean evidence?"),
