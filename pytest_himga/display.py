@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_himga.report.terminal import Line, summary_lines
 from pytest_himga.report.text import one_line
+from pytest_himga.results import notes_of, reports_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +37,7 @@ class Display:
 
     def shorten(self, reporter: Any) -> None:
         """Before pytest prints FAILURES and ERRORS."""
-        self._failures = Failures(reporter, self._controller)
+        self._failures = Failures(reporter, self._controller.run)
         self._failures.shorten()
 
     def summary(self, reporter: Any) -> None:
@@ -91,26 +92,24 @@ class Failures:
 
     CATEGORIES = ("failed", "error")
 
-    def __init__(self, reporter: Any, controller: Controller) -> None:
+    def __init__(self, reporter: Any, run: Run) -> None:
         self._stats = reporter.stats
         self._all_in_full = reporter.verbosity > 0
-        self._controller = controller
+        self._run = run
         self._whole: dict[str, list[Any]] = {}
 
     def shorten(self) -> None:
         """Before pytest prints its sections."""
         for category in self.CATEGORIES:
             reports = self._stats.get(category, [])
-            ours = sorted(
-                (report for report in reports if self._controller.case(report.nodeid)),
-                key=lambda report: self._controller.order_of(report.nodeid),
-            )
-            others = [report for report in reports if not self._controller.case(report.nodeid)]
+            places = self._run.places
+            ours = sorted((r for r in reports if r.nodeid in places), key=lambda r: places[r.nodeid])
+            others = [report for report in reports if report.nodeid not in places]
             if not ours:
                 continue
             self._whole[category] = [*ours, *others]
             if not self._all_in_full:
-                self._stats[category] = [*_first_of_each_dataset(ours, self._controller), *others]
+                self._stats[category] = [*_first_of_each_dataset(ours, self._run), *others]
 
     def restore(self) -> list[str]:
         """After that; a line for what was left out."""
@@ -126,14 +125,13 @@ class Failures:
         return lines
 
 
-def _first_of_each_dataset(reports: Sequence[Any], controller: Controller) -> Iterator[Any]:
+def _first_of_each_dataset(reports: Sequence[Any], run: Run) -> Iterator[Any]:
     shown: dict[str, int] = {}
     for report in reports:
-        case = controller.case(report.nodeid)
-        if case is not None:
-            shown[case.dataset] = shown.get(case.dataset, 0) + 1
-            if shown[case.dataset] <= SHOWN_IN_FULL:
-                yield report
+        dataset = run.by_id[report.nodeid].dataset
+        shown[dataset] = shown.get(dataset, 0) + 1
+        if shown[dataset] <= SHOWN_IN_FULL:
+            yield report
 
 
 def write_summary(reporter: Any, controller: Controller, hidden: Sequence[str]) -> None:
@@ -150,12 +148,12 @@ def write_summary(reporter: Any, controller: Controller, hidden: Sequence[str]) 
     reporter.write_sep("=", "himga")
     settings = controller.run.settings
     for line in summary_lines(
-        controller.reports,
+        reports_of(controller),
         gate=", ".join(settings.gates),
         gate_reason=settings.gate_reason,
         # A threshold that was read off half a run is one that a whole run may not pass.
         gate_set=bool(settings.thresholds) or settings.gate_asked_for or not controller.whole,
-        notes=controller.notes(),
+        notes=notes_of(controller),
         width=reporter._tw.fullwidth,  # noqa: SLF001 - the reporter has no public way to tell its width
     ):
         _write(reporter, line)
@@ -163,10 +161,11 @@ def write_summary(reporter: Any, controller: Controller, hidden: Sequence[str]) 
 
 def _missed_lines(reporter: Any, controller: Controller) -> list[str]:
     """One line for each miss; with ``-v`` or ``-rA`` all of them, with ``-vv`` in full."""
-    reports = sorted(reporter.stats.get("missed", []), key=lambda report: controller.order_of(report.nodeid))
+    run = controller.run
+    reports = sorted(reporter.stats.get("missed", []), key=lambda report: run.places[report.nodeid])
     # As typed: pytest turns "A" into the letters of its own categories.
     everything = reporter.verbosity > 0 or not {"A", "m"}.isdisjoint(reporter.config.option.reportchars)
-    shown = reports if everything else list(_first_of_each_dataset(reports, controller))
+    shown = reports if everything else list(_first_of_each_dataset(reports, run))
     lines = []
     for report in shown:
         headline = str(report.wasxfail).removeprefix("missed: ")

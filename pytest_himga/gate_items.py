@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_himga.items import failure_repr
+from pytest_himga.results import write_results, write_run
 
 if TYPE_CHECKING:
     from pytest_himga.controller import Controller, GateItem
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def run_gates(session: pytest.Session, controller: Controller) -> None:
     """Settle a run that came to its end, and report its gates."""
-    if session.config.option.collectonly:
+    if session.config.option.collectonly or not session.testscollected:
         return
     controller.settle(complete=True)
     for gate in controller.gate_items:
@@ -38,7 +39,7 @@ def _report(session: pytest.Session, controller: Controller, gate: GateItem) -> 
         duration=0.0,
     )
     if gate.status == "unmeasured":
-        controller.gate_failed_unmeasured()
+        controller.tally.gate_failed_unmeasured()
         report.himga = {"outcome": "unscored"}  # type: ignore[attr-defined] # an extra attribute, as on a question's report
     # Else the progress would come to more than 100 %.
     session.testscollected += 1
@@ -57,7 +58,7 @@ def settle(session: pytest.Session, controller: Controller) -> None:
         controller.refuse()
     if not session.config.option.collectonly:
         controller.settle(complete=False)
-        controller.write_results()
+        write_results(controller)
 
 
 def decide(session: pytest.Session, controller: Controller, status_before: int) -> str:
@@ -72,5 +73,5 @@ def decide(session: pytest.Session, controller: Controller, status_before: int) 
     proven_elsewhere = status == 1 and status_before == 0
     status, line = controller.exit_status(status, session.testsfailed, proven_elsewhere=proven_elsewhere)
     session.exitstatus = status
-    controller.write_run(status)
+    write_run(controller, status)
     return line

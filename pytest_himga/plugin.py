@@ -81,10 +81,11 @@ def start(config: pytest.Config) -> None:
 
 
 def _start_controller(config: pytest.Config, run: Run) -> None:
+    from pytest_himga.collect import WANTED
     from pytest_himga.controller import Controller
     from pytest_himga.display import Display
 
-    controller = Controller(run)
+    controller = Controller(run, builtin=config.stash[WANTED].builtin)
     note = ""
     if getattr(config.option, "dist", "no") != "no":
         from pytest_himga.xdist import ControllerHooks, check_dist
@@ -181,12 +182,12 @@ class RunHooks:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """The items that will run here (with ``-n`` there are none: the workers tell theirs)."""
-        self._controller.expect(item.nodeid for item in session.items)
+        self._controller.tally.expect(item.nodeid for item in session.items)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the record that a report carries."""
-        self._controller.take(report)
+        self._controller.tally.take(report)
 
     def pytest_report_teststatus(
         self, report: pytest.CollectReport | pytest.TestReport

@@ -50,6 +50,11 @@ class Run:
         return {case.id: case for case in self.cases}
 
     @cached_property
+    def places(self) -> dict[str, int]:
+        """Each selected question's place in the order of the datasets, by its node id."""
+        return {nodeid: place for place, nodeid in enumerate(self.by_id)}
+
+    @cached_property
     def folder(self) -> RunFolder:
         """Where this run's files go."""
         return RunFolder(self.settings.root, self.run_id)

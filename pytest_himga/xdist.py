@@ -117,7 +117,7 @@ class ControllerHooks:
 
     def pytest_xdist_node_collection_finished(self, node: WorkerController, ids: list[str]) -> None:  # noqa: ARG002 - a hook's signature
         """Every worker collects the same items: these are the ones to expect results of."""
-        self._controller.expect(ids)
+        self._controller.tally.expect(ids)
 
     def pytest_testnodedown(self, node: WorkerController, error: object) -> None:
         """Pass on what a worker could not say: a usage error ends the run as one."""
@@ -125,7 +125,7 @@ class ControllerHooks:
         if USAGE_ERROR in output:
             raise pytest.UsageError(output[USAGE_ERROR])
         if error and str(error) != "keyboard-interrupt":
-            self._controller.worker_died(node.gateway.id)
+            self._controller.tally.worker_died(node.gateway.id)
 
 
 def explicit_dist(config: pytest.Config) -> str | None:
