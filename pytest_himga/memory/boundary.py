@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
@@ -18,6 +19,10 @@ from pytest_himga.data.files import shown
 from pytest_himga.data.schema import Message, Sample, Session
 from pytest_himga.errors import BackendError
 from pytest_himga.memory.protocol import Context, Recalled
+
+
+#: The default of ``Recalled``: there is one empty tuple.
+_NO_IDS: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,8 +105,11 @@ def _number(score: object) -> float | None:
 
 def _own_ids(field: str, ids: object, known: Mapping[str, str], n: int) -> tuple[str, ...]:
     """The dataset's ids for neutral ones; an id that was never given out is a broken contract."""
-    if ids is None:
+    if ids is None or ids is _NO_IDS:
         return ()
+    if type(ids) is list:  # what nearly every backend gives, many times a question
+        with suppress(KeyError, TypeError):
+            return tuple([known[one] for one in ids])
     if isinstance(ids, str) or not isinstance(ids, Sequence | set | frozenset):
         raise _broken(f"returned a Recalled whose {field} is {_kind_of(ids)} (item {n}); give a list of ids")
     unknown = [one for one in ids if not isinstance(one, str) or one not in known]

@@ -253,3 +253,26 @@ def test_collect_only_is_0_and_leaves_nothing_behind(story):
     assert result.ret == 0
     assert not (story.path / ".himga").exists()
     assert "himga: " not in result.stdout.str()
+
+
+# -- a gate that no question reached ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "status"),
+    [
+        (["--himga-min-score=0.5", "-k", "test_right"], 6),
+        (["-k", "test_right"], 0),
+        (["--himga-min-score=0.5", "-k", "no_such_word"], 5),
+        (["--himga-min-score=0.5", "test_own.py::test_right"], 0),
+    ],
+)
+def test_a_threshold_over_questions_that_were_all_left_out(with_own_tests, args, status):
+    """Deselecting the benchmark does not pass its gate; naming only files leaves himga out altogether."""
+    result = with_own_tests.run(*args)
+    assert result.ret == status
+    if status == 6:
+        assert last(result) == (
+            f"{NOT_MEASURED}himga/mini::gate: gate not evaluated: only 0 of 9 selected questions were run "
+            "(-k, -m, ids, --lf, --deselect or --himga-items)"
+        )

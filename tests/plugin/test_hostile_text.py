@@ -58,7 +58,7 @@ class Answers(Memory):
     version = ALL
 
     def retrieve(self, query):
-        return ALL + "x" * 100_000
+        return ALL + "x" * len(query)
 
     def answer(self, question):
         return ALL + question
