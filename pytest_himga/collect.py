@@ -18,9 +18,9 @@ import pytest
 
 from pytest_himga.data.files import exists
 from pytest_himga.errors import SettingsError, nearest
-from pytest_himga.fixtures import CASE_FIXTURE, RUN
-from pytest_himga.items import QuestionItem
+from pytest_himga.items import QuestionItem, case_of
 from pytest_himga.memory.resolve import known_backends
+from pytest_himga.stash import CASE_FIXTURE, RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -174,14 +174,6 @@ def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:
 def key_of(case: Case) -> str:
     """How a question is named inside a user's test id: ``<dataset>/<sample>/<uid>``."""
     return f"{case.dataset}/{case.sample_name}/{case.question.uid}"
-
-
-def case_of(item: pytest.Item, run: Run) -> Case | None:
-    """The question that an item is about; None for every other test."""
-    if isinstance(item, QuestionItem):
-        return item.case
-    parameters = getattr(getattr(item, "callspec", None), "params", {})
-    return run.by_id.get(parameters.get(CASE_FIXTURE, ""))
 
 
 def by_sample(items: Sequence[pytest.Item], run: Run) -> list[pytest.Item]:

@@ -1,4 +1,4 @@
-"""The fixtures for a user's own tests, and what they share with the items.
+"""The fixtures for a user's own tests.
 
 This module is imported by every pytest run of every project that has himga installed: it stays light.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_himga.errors import BackendError
+from pytest_himga.stash import ASKED, RESULT, RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,14 +22,6 @@ if TYPE_CHECKING:
     from pytest_himga.judge.verdict import Judge, Verdict
     from pytest_himga.memory.protocol import Context
     from pytest_himga.run import Run
-
-#: The himga run of this process; not there where none was asked for.
-RUN: pytest.StashKey[Run] = pytest.StashKey()
-#: The result that an item brought and its report has not carried away yet.
-RESULT: pytest.StashKey[Result] = pytest.StashKey()
-#: Set on a user's test that has run before: a rerun must ask again.
-ASKED: pytest.StashKey[bool] = pytest.StashKey()
-CASE_FIXTURE = "himga_case"
 
 
 class LiveMemory:
@@ -91,7 +84,7 @@ def _unscored_if_broken(request: pytest.FixtureRequest, case: Case) -> Iterator[
 
 
 def _give_up(request: pytest.FixtureRequest, case: Case, result: Result) -> None:
-    from pytest_himga.items import describe
+    from pytest_himga.describe import describe
 
     run = request.config.stash[RUN]
     request.node.stash[RESULT] = result
@@ -139,7 +132,7 @@ def himga_verdict(request: pytest.FixtureRequest, himga_case: Case) -> Verdict:
         _give_up(request, himga_case, result)
     request.node.stash[RESULT] = result
     if result.record.verdict == "n/a":
-        from pytest_himga.items import not_applicable
+        from pytest_himga.describe import not_applicable
 
         pytest.skip(not_applicable(result))
     return result.verdict

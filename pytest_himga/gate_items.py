@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_himga.items import failure_repr
+from pytest_himga.describe import failure_repr
 from pytest_himga.results import write_results, write_run
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ import pytest
 
 from pytest_himga.errors import HimgaError
 from pytest_himga.fixtures import (  # pytest finds fixtures as attributes of the plugin
-    RUN,
     himga_answer,
     himga_case,
     himga_context,
@@ -17,6 +16,7 @@ from pytest_himga.fixtures import (  # pytest finds fixtures as attributes of th
     himga_verdict,
 )
 from pytest_himga.settings import add_options, read_settings, wants_a_run
+from pytest_himga.stash import RUN
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -140,7 +140,8 @@ class ItemHooks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Bring each sample's items together, whatever reordered them, and tell the engine of them."""
-        from pytest_himga.collect import by_sample, case_of
+        from pytest_himga.collect import by_sample
+        from pytest_himga.items import case_of
 
         session.items[:] = by_sample(session.items, self._run)
         cases = (case_of(item, self._run) for item in session.items)
@@ -158,7 +159,7 @@ class ItemHooks:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Give a question's report its outcome and its record."""
-        from pytest_himga.items import finish_report
+        from pytest_himga.outcomes import finish_report
 
         report = yield
         finish_report(item, call, report)
@@ -193,7 +194,7 @@ class RunHooks:
         self, report: pytest.CollectReport | pytest.TestReport
     ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
         """Missed and unscored are outcomes of their own."""
-        from pytest_himga.items import status_of
+        from pytest_himga.outcomes import status_of
 
         return status_of(report)
 

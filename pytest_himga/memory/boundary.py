@@ -20,7 +20,6 @@ from pytest_himga.data.schema import Message, Sample, Session
 from pytest_himga.errors import BackendError
 from pytest_himga.memory.protocol import Context, Recalled
 
-
 #: The default of ``Recalled``: there is one empty tuple.
 _NO_IDS: tuple[str, ...] = ()
 
