@@ -158,7 +158,10 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("HIMGA_") and name != "HIMGA_TEST_DATA":
             monkeypatch.delenv(name)
-    for name in ("CI", "BUILD_NUMBER", "FORCE_COLOR", "PY_COLORS", "PYTEST_ADDOPTS", "COLUMNS"):
+    shell = ("CI", "BUILD_NUMBER", "FORCE_COLOR", "PY_COLORS", "PYTEST_ADDOPTS", "COLUMNS")
+    # A run in this process would else take itself for a worker of ours.
+    xdist = ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_XDIST_TESTRUNUID")
+    for name in (*shell, *xdist):
         monkeypatch.delenv(name, raising=False)
 
 

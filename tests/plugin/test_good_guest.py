@@ -23,6 +23,7 @@ LIGHT = {
     "pytest_himga.memory.protocol",
     "pytest_himga.plugin",
     "pytest_himga.settings",
+    "pytest_himga.stash",
 }
 HEAVY = ("openai", "httpx", "numpy", "nltk", "bm25s", "regex", "Stemmer", "scipy", "numba")
 
