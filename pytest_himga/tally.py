@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_himga.describe import failure_repr
 from pytest_himga.score.record import Record
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Tally:
             scopes.add((worker, ""))
         # xdist leaves the question unnamed, and JUnit would take "???" for a failed setup.
         report.when, report.location = "call", (case.sample_id, None, report.nodeid)
-        report.longrepr = f"unscored: {reason}"
+        report.longrepr = failure_repr(f"unscored: {reason}", case.sample_id)
         # Its record may be here already, if the worker died after the verdict.
         report.himga = {"outcome": "unscored"}
 

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 OTHERS = ("asyncio", "anyio", "cov", "syrupy", "rerunfailures", "hypothesispytest", "timeout")
 INI = f"[pytest]\npythonpath = .\naddopts = {' '.join(f'-pno:{name}' for name in OTHERS)}\n"
 
+SINCE_PYTEST_9 = pytest.mark.skipif(
+    pytest.version_tuple < (9,), reason="pytest reads [tool.pytest] since version 9"
+)
+
 
 @pytest.fixture
 def project(project):
@@ -160,7 +164,10 @@ def test_the_dataset_may_stand_in_addopts(project):
     "text",
     [
         "[tool.pytest.ini_options]\nhimga_backend = 'null'\nhimga_top_k = 3\nhimga_min_score = ['0.1', 'all=0.2']\n",
-        "[tool.pytest]\nhimga_backend = 'null'\nhimga_top_k = '3'\nhimga_min_score = ['0.1', 'all=0.2']\n",
+        pytest.param(
+            "[tool.pytest]\nhimga_backend = 'null'\nhimga_top_k = '3'\nhimga_min_score = ['0.1', 'all=0.2']\n",
+            marks=SINCE_PYTEST_9,
+        ),
     ],
 )
 def test_pyproject_is_an_ini_file_too(project, text):
@@ -453,6 +460,7 @@ def test_an_error_names_the_place_where_the_value_was_written(settings, ini, env
     assert str(caught.value).startswith(start)
 
 
+@SINCE_PYTEST_9
 def test_a_value_of_the_wrong_toml_type_is_a_sentence_too(project):
     (project.path / "tox.ini").unlink()
     project.write("pyproject.toml", "[tool.pytest]\nhimga_top_k = 3\n")
