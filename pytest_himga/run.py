@@ -79,9 +79,11 @@ class Run:
         return engine
 
     def close(self) -> None:
-        """Close the engine, if anything was asked."""
+        """Close the engine and the files, if there are any."""
         if "engine" in self.__dict__:
             self.engine.close()
+        if "folder" in self.__dict__:
+            self.folder.close()
 
 
 def start_run(settings: Settings, *, worker: str = "main", shared: Mapping[str, object] | None = None) -> Run:

@@ -7,20 +7,14 @@
       runs/20250131T120000Z-3fa9/    one folder per run, sorted by name = sorted by start
         results.jsonl                one line per question, in dataset order  (controller, at the end)
         run.json                     what was run, and what came of it        (controller, at the end)
-        contexts/<sha256>.txt        what the memory returned                 (any worker, as it goes)
+        contexts/                    what the memory returned                 (any worker, as it goes)
 
 Nothing here raises because of the disk. The first thing that cannot be written becomes one sentence,
 ``RunFolder.problem``, and the run goes on without leaving anything more.
-
-**Blobs** are written under a name of their own and then renamed, so that a final name never holds half
-a text, whoever is killed or runs out of disk. Creating the final name directly (``O_EXCL``) takes a
-quarter less (about 40 instead of 55 microseconds for 2 KB on ext4) and would leave torn blobs behind that
-every reader has to tell from whole ones. They are not synced: after a power cut the hash tells.
 """
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import os
@@ -32,7 +26,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO, TypedDict
 
-from pytest_himga.errors import HimgaError
+from pytest_himga.report.contexts import Contexts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -54,8 +48,6 @@ RESULT_FIELDS = (
 
 _RUN_ID = re.compile(r"(\d{8}T\d{6})Z-[0-9a-f]{4}", re.ASCII)
 _STAMP = "%Y%m%dT%H%M%S"
-_SHA = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 #: JSON allows these inside a text, but many readers take them for the end of a line.
 _LINE_ENDS = (("\x85", "\\u0085"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029"))
 
@@ -147,66 +139,31 @@ class RunFolder:
         self.path = self.runs / run_id
         self.contexts = self.path / "contexts"
         self.problem: str | None = None
-        self._contexts = str(self.contexts)  # pathlib would cost as much again as writing the blob
+        self._contexts = Contexts(self.contexts)
         self._ready = False
-        self._written: set[str] = set()
         self._count = itertools.count()
         self._token = secrets.token_hex(4)  # two machines on one shared disk may share a process id
 
     # ------------------------------------------------------------------ contexts
 
     def put_context(self, text: str) -> str | None:
-        r"""Keep what a memory returned; give the sha256 (hex) of its UTF-8 text, None if it cannot be kept.
-
-        Lone surrogates count, and are written, as ``\udXXX``. The same text is written once.
-        """
-        data = text.encode("utf-8", "backslashreplace")
-        sha = hashlib.sha256(data).hexdigest()
+        """Keep what a memory returned; the sha256 (hex) of its UTF-8 text, None if it cannot be kept."""
         if self.problem:
             return None
-        if sha not in self._written:
-            try:
-                self._make_folders()
-                self._write_blob(f"{self._contexts}/{sha}.txt", data)
-            except OSError as error:
-                self._give_up(error)
-                return None
-            self._written.add(sha)
-        return sha
+        try:
+            self._make_folders()
+            return self._contexts.put(text)
+        except OSError as error:
+            self._give_up(error)
+            return None
 
     def read_context(self, sha: str) -> str:
-        """Give the text kept under ``sha``; ``HimgaError`` if there is none or it is not what was written."""
-        if not _SHA.fullmatch(sha):
-            msg = f"context {sha!r}: expected 64 hex digits, as in the field context of results.jsonl"
-            raise HimgaError(msg)
-        path = self.contexts / f"{sha}.txt"
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            msg = f"context {sha[:12]} cannot be read from {path}: {_why(error)}"
-            raise HimgaError(msg) from error
-        if hashlib.sha256(data).hexdigest() != sha:
-            msg = f"context {sha[:12]}: {path} was changed or damaged after the run; run it again"
-            raise HimgaError(msg)
-        return data.decode("utf-8")
+        """The text kept under ``sha``; ``HimgaError`` if there is none or it is not what was written."""
+        return self._contexts.read(sha)
 
-    def _write_blob(self, target: str, data: bytes) -> None:
-        temporary = f"{self._contexts}/.{self._own_suffix()}"
-        handle = os.open(temporary, _CREATE, 0o666)
-        try:
-            try:
-                rest = memoryview(data)
-                while rest:
-                    rest = rest[os.write(handle, rest) :]
-            finally:
-                os.close(handle)
-            os.replace(temporary, target)  # noqa: PTH105 - two Path objects would cost as much as the call
-        except BaseException as error:
-            _remove(Path(temporary))
-            # Windows refuses to replace a file that somebody reads: then the same text stands there.
-            if isinstance(error, PermissionError) and Path(target).is_file():
-                return
-            raise
+    def close(self) -> None:
+        """Close this process's files."""
+        self._contexts.close()
 
     # ------------------------------------------------------------------ results
 

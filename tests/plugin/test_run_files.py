@@ -14,6 +14,7 @@ from collections import Counter
 import pytest
 
 from pytest_himga import __version__
+from pytest_himga.report.run_folder import RunFolder
 
 # The formats of version 1, spelled out here and not taken from the code under test.
 RESULT_FIELDS = """
@@ -46,7 +47,7 @@ def test_a_correct_question(story):
     story.run()
     record = story.project.results()[2]
     (folder,) = runs(story)
-    context = (folder / "contexts" / f"{record['context']}.txt").read_text(encoding="utf-8")
+    context = RunFolder(story.path, folder.name).read_context(record["context"])
     assert hashlib.sha256(context.encode()).hexdigest() == record["context"]
     assert context.startswith(
         "Ada: I planted twelve tulips beside the old pump this morning.\nBen: My hedgehog "

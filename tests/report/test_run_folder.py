@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import math
 import os
@@ -101,6 +102,12 @@ def lines_of(path: Path | None) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def kept(folder: RunFolder) -> list[str]:
+    """The lines of all processes' files of contexts."""
+    files = sorted(folder.contexts.glob("*.jsonl"))
+    return [line for file in files for line in file.read_text(encoding="utf-8").split("\n") if line]
+
+
 def disk_full(*_: object, **__: object) -> NoReturn:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -145,15 +152,20 @@ class TestContexts:
         assert re.fullmatch("[0-9a-f]{64}", sha)
         assert folder.read_context(sha) == "Ann: we sold the ketch\r\nBob: no!\n"
 
-    def test_the_same_text_is_one_file(self, folder: RunFolder) -> None:
+    def test_the_same_text_is_one_line(self, folder: RunFolder) -> None:
         assert folder.put_context("the same") == folder.put_context("the same")
-        assert len(list(folder.contexts.iterdir())) == 1
+        assert len(kept(folder)) == 1
 
     def test_it_is_written_once_per_process(self, folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
         sha = folder.put_context("the same")
-        monkeypatch.setattr(os, "open", disk_full)
+        monkeypatch.setattr(os, "write", disk_full)
         assert folder.put_context("the same") == sha
         assert folder.problem is None
+
+    def test_a_line_holds_the_hash_and_the_text(self, folder: RunFolder) -> None:
+        sha = folder.put_context("na\u00efve\nand\u2028more")
+        (line,) = kept(folder)
+        assert json.loads(line) == {"sha256": sha, "text": "na\u00efve\nand\u2028more"}
 
     def test_lone_surrogates_are_kept_as_escapes(self, folder: RunFolder) -> None:
         sha = folder.put_context("half a pair: \ud83d")
@@ -180,46 +192,49 @@ class TestContexts:
         assert sha is not None
         assert folder.read_context(sha) == "more than seven bytes of text"
 
-    def test_half_a_text_never_stands_under_the_final_name(
-        self, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        write, room = os.write, [7]
+    def test_half_a_line_is_nobodys_text(self, folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+        whole = folder.put_context("the first text")
+        write, room = os.write, [100]
 
         def until_the_disk_is_full(handle: int, data: memoryview) -> int:
             return write(handle, bytes(data[: room.pop()])) if room else disk_full()
 
         monkeypatch.setattr(os, "write", until_the_disk_is_full)
-        assert folder.put_context("more than seven bytes of text") is None
-        assert list(folder.contexts.iterdir()) == []
+        text = "more than a hundred bytes of text, of which the disk takes but the first few words"
+        assert folder.put_context(text) is None
+        assert folder.problem is not None
+        monkeypatch.undo()
+        sha = RunFolder(folder.himga.parent / "elsewhere", RUN_ID).put_context(text)
+        assert whole is not None
+        assert folder.read_context(whole) == "the first text"
+        with pytest.raises(HimgaError, match="was not kept, or was deleted since"):
+            folder.read_context(str(sha))
 
     def test_a_reader_is_told_of_a_missing_context(self, folder: RunFolder) -> None:
-        with pytest.raises(HimgaError, match=r"cannot be read from .*No such file"):
+        with pytest.raises(HimgaError, match=r"^context 000000000000 is not in .*contexts: it was not kept"):
             folder.read_context("0" * 64)
 
     def test_a_reader_is_told_of_a_changed_context(self, folder: RunFolder) -> None:
         sha = folder.put_context("as it was")
         assert sha is not None
-        (folder.contexts / f"{sha}.txt").write_text("as somebody wished", encoding="utf-8")
+        (file,) = folder.contexts.iterdir()
+        file.write_text(kept(folder)[0].replace("as it was", "as I wish") + "\n", encoding="utf-8")
         with pytest.raises(HimgaError, match="was changed or damaged"):
+            folder.read_context(sha)
+
+    def test_a_reader_is_told_of_a_file_that_vanishes(self, folder: RunFolder) -> None:
+        sha = folder.put_context("as it was")
+        assert sha is not None
+        assert folder.read_context(sha) == "as it was"
+        (file,) = folder.contexts.iterdir()
+        file.unlink()
+        with pytest.raises(HimgaError, match=r"cannot be read from .*No such file"):
             folder.read_context(sha)
 
     @pytest.mark.parametrize("sha", ["", "../../../secret", "0" * 63, "0" * 64 + "\n", "G" * 64])
     def test_what_is_no_hash_is_not_looked_up(self, folder: RunFolder, sha: str) -> None:
         with pytest.raises(HimgaError, match="expected 64 hex digits"):
             folder.read_context(sha)
-
-    def test_a_replace_that_windows_refuses_is_fine_when_the_text_stands_there(
-        self, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        sha = RunFolder(folder.himga.parent, RUN_ID).put_context("read by somebody right now")
-
-        def refused(*_: object) -> None:
-            raise PermissionError(errno.EACCES, "Access is denied")
-
-        monkeypatch.setattr(os, "replace", refused)
-        assert folder.put_context("read by somebody right now") == sha
-        assert folder.problem is None
-        assert len(list(folder.contexts.iterdir())) == 1
 
     def test_threads_of_one_process_may_write_the_same_texts(self, folder: RunFolder) -> None:
         threads = [
@@ -231,7 +246,7 @@ class TestContexts:
         for thread in threads:
             thread.join()
         assert folder.problem is None
-        assert len(list(folder.contexts.iterdir())) == 50
+        assert len(kept(folder)) == 50
 
     def test_two_processes_write_the_same_texts_while_a_third_reads(self, folder: RunFolder) -> None:
         root, go = folder.himga.parent, folder.himga.parent / "go"
@@ -251,13 +266,16 @@ class TestContexts:
             for _ in range(2)
         ]
         go.touch()
+        texts = {hashlib.sha256((str(n) * 5000).encode()).hexdigest(): str(n) * 5000 for n in range(100)}
         while any(writer.poll() is None for writer in writers):
-            for path in folder.contexts.glob("*.txt"):
-                folder.read_context(path.stem)  # raises if it is not whole
+            reader = RunFolder(root, RUN_ID)
+            for sha in [json.loads(line)["sha256"] for line in kept(reader) if line.endswith('"}')]:
+                assert reader.read_context(sha) == texts[sha]
         first, second = (writer.communicate()[0] for writer in writers)
         assert first == second
         assert first.endswith("] None\n")
-        assert len(list(folder.contexts.iterdir())) == 100
+        assert len(list(folder.contexts.iterdir())) == 2
+        assert all(folder.read_context(sha) == text for sha, text in texts.items())
 
 
 class TestResults:
@@ -387,13 +405,13 @@ class TestADiskThatSaysNo:
         assert folder.problem is not None
         assert "No space left on device" in folder.problem
         left = [path for path in folder.himga.rglob("*") if path.is_file() and path.name != ".gitignore"]
-        assert [path for path in left if path.suffix != ".txt"] == []
+        assert [path for path in left if path.parent != folder.contexts] == []
 
     def test_the_first_problem_is_told_and_nothing_more_is_tried(
         self, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(os, "replace", disk_full)
+            patch.setattr(os, "open", disk_full)
             assert folder.put_context("text") is None
         first = folder.problem
         assert write_everything(folder) == [None, None, None]
