@@ -15,7 +15,7 @@ from pytest_himga.score.gate import GateResult, decide_exit, evaluate, undecided
 from pytest_himga.score.record import Record, record_of
 from pytest_himga.score.summary import DatasetSummary, summarise
 from pytest_himga.score.thresholds import allowed_unscored
-from pytest_himga.tally import Tally
+from pytest_himga.tally import Tally, died_during
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,14 +61,22 @@ class Controller:
         if self._settled:
             return
         self._settled = True
-        for nodeid, case in self.run.by_id.items():
-            if nodeid in self.tally.expected and nodeid not in self.tally.records:
-                reason = self.tally.lost.get(nodeid, "not run: " + self._why_not_run(complete))
-                record = record_of(case, verdict="unscored", reason=reason, k=self.run.settings.top_k)
-                record.outcome = "unscored" if nodeid in self.tally.lost else "missing"
-                self.tally.records[nodeid] = record
+        for nodeid in self.tally.expected - self.tally.records.keys():
+            self.tally.records[nodeid] = self._record_of_missing(nodeid, complete)
         if complete and "score" in self.run.settings.gates and (self.asked_anything or self._builtin):
             self._apply_score_gate()
+
+    def _record_of_missing(self, nodeid: str, complete: bool) -> Record:
+        lost_by = self.tally.lost.get(nodeid)
+        record = record_of(
+            self.run.by_id[nodeid],
+            verdict="unscored",
+            reason=died_during(lost_by) if lost_by else f"not run: {self._why_not_run(complete)}",
+            k=self.run.settings.top_k,
+            worker=lost_by or "",
+        )
+        record.outcome = "unscored" if lost_by else "missing"
+        return record
 
     def _why_not_run(self, complete: bool) -> str:
         if self.tally.dead:

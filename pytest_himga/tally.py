@@ -19,9 +19,9 @@ class Tally:
     """Kept on the controller, filled from the test reports alone: a dead worker sends nothing else.
 
     ``by_id`` are the selected questions; ``expected`` those of them that will run. ``dead`` are the workers
-    that died, ``lost`` what they were running and why it is lost. ``scopes`` tell for each sample which
-    worker fed it into which scope ("": it died before it could say). ``returned`` is the most things that
-    a ``retrieve`` brought.
+    that died, ``lost`` the questions that they were running, each with its worker. ``scopes`` tell for each
+    sample which worker fed it into which scope ("": it died before it could say). ``returned`` is the most
+    things that a ``retrieve`` brought.
     """
 
     by_id: Mapping[str, Case]
@@ -64,8 +64,7 @@ class Tally:
     def _take_crash(self, report: Any) -> None:
         """Xdist's report of the item during which a worker died: an unscored question, not a failed test."""
         worker = getattr(getattr(getattr(report, "node", None), "gateway", None), "id", "a worker")
-        reason = f"worker {worker} died while it was running this question"
-        self.lost[report.nodeid] = reason
+        self.lost[report.nodeid] = worker
         self.unmeasured_failures += 1
         case = self.by_id[report.nodeid]
         scopes = self.scopes.setdefault(f"{case.dataset}/{case.sample_name}", set())
@@ -73,7 +72,7 @@ class Tally:
             scopes.add((worker, ""))
         # xdist leaves the question unnamed, and JUnit would take "???" for a failed setup.
         report.when, report.location = "call", (case.sample_id, None, report.nodeid)
-        report.longrepr = failure_repr(f"unscored: {reason}", case.sample_id)
+        report.longrepr = failure_repr(f"unscored: {died_during(worker)}", case.sample_id)
         # Its record may be here already, if the worker died after the verdict.
         report.himga = {"outcome": "unscored"}
 
@@ -86,3 +85,8 @@ class Tally:
         self.backend_version = self.backend_version or aside["version"]
         if aside["answers"] is not None:
             self.answers = aside["answers"]
+
+
+def died_during(worker: str) -> str:
+    """Why the question that a worker was running when it died has no verdict."""
+    return f"worker {worker} died while it was running this question"
