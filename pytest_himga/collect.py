@@ -206,7 +206,7 @@ def check_fixture(session: pytest.Session, items: Sequence[pytest.Item], run: Ru
         raise SettingsError(
             f"--himga-backend={name} is no built-in or installed backend and no fixture that the items can see; "
             f"{nearest(name, known_backends())}; your own is package.module:attribute, or a fixture in a conftest.py "
-            "in the root directory or in the one folder of tests"
+            "in the root directory, or in the folder of tests if there is just one"
         )
     if definitions[-1].params is not None:
         raise SettingsError(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_himga.errors import SettingsError, nearest
+from pytest_himga.errors import SelectionError, SettingsError, nearest
 
 if TYPE_CHECKING:
     import argparse
@@ -179,7 +179,6 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = Non
     """
     source = _Source(config, os.environ if environ is None else environ)
     from pytest_himga.data.catalog import split_names
-    from pytest_himga.data.selection import parse_subset
     from pytest_himga.score.thresholds import parse_allowance
 
     base = source.base("dataset")
@@ -196,7 +195,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = Non
         )
     subset = source.one("subset")
     if subset is not None:
-        parse_subset(subset)
+        _check_subset(source, subset)
     max_unscored = source.one("max-unscored") or "0"
     parse_allowance(max_unscored)
     thresholds = source.thresholds()
@@ -225,12 +224,24 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = Non
     )
 
 
+def _check_subset(source: _Source, subset: str) -> None:
+    from pytest_himga.data.selection import parse_subset
+
+    try:
+        parse_subset(subset)
+    except SelectionError:
+        written = source.written("subset", subset)
+        raise SettingsError(
+            f"{written} is neither a count of at least 1 (200) nor a share up to 100% (10%)"
+        ) from None
+
+
 def _gates(source: _Source, thresholds: Sequence[Threshold]) -> tuple[tuple[str, ...], str, bool]:
     """Gate modes, why they are active, and whether a person asked for them."""
     asked = source.words("gate")
     for mode in asked:
         if mode not in GATE_MODES:
-            raise SettingsError(f"{source.written('gate', mode)} is unknown: {nearest(mode, GATE_MODES)}")
+            raise SettingsError(f"{source.written('gate', mode)} is unknown; {nearest(mode, GATE_MODES)}")
     if "none" in asked and len(asked) > 1:
         written = source.written("gate", ",".join(asked))
         raise SettingsError(f"{written}: none cannot stand beside another gate")
@@ -306,7 +317,7 @@ class _Source:
     def choice(self, name: str, known: tuple[str, ...]) -> str:
         value = self.one(name) or known[0]
         if value not in known:
-            raise SettingsError(f"{self.written(name, value)} is unknown: {nearest(value, known)}")
+            raise SettingsError(f"{self.written(name, value)} is unknown; {nearest(value, known)}")
         return value
 
     def number(self, name: str, default: Any, *, whole: bool = False) -> Any:

@@ -32,7 +32,7 @@ def resolve_judge(name: str) -> Judge:
         return LexicalJudge()
     if ":" not in name:
         raise SettingsError(
-            f"--himga-judge={name} is unknown: {nearest(name, BUILT_IN)}; your own is package.module:attribute"
+            f"--himga-judge={name} is unknown; {nearest(name, BUILT_IN)}; your own is package.module:attribute"
         )
     target = load_attribute(name, f"--himga-judge={name}")
     if inspect.isclass(target):

@@ -430,7 +430,7 @@ def test_a_judge_by_name_class_or_instance(module):
         (
             "evidnce",
             "",
-            "--himga-judge=evidnce is unknown: did you mean evidence?; your own is package.module:attribute",
+            "--himga-judge=evidnce is unknown; did you mean evidence?; your own is package.module:attribute",
         ),
         (
             "their_memory:J",

@@ -73,12 +73,12 @@ REFUSED = {
     "--himga-min-score=much": "--himga-min-score=much: much is not a number; write a value from 0 to 1, such as "
     "0.7, or 70%",
     # an option's value
-    "--himga-judge=evidnce": "--himga-judge=evidnce is unknown: did you mean evidence?; your own is "
+    "--himga-judge=evidnce": "--himga-judge=evidnce is unknown; did you mean evidence?; your own is "
     "package.module:attribute",
     "--himga-judge=lexical": "--himga-judge=lexical judges answers, and backend null has no answer(question); "
     "give it one, or leave the judge out to judge the evidence",
-    "--himga-gate=scor": "--himga-gate=scor is unknown: did you mean score?",
-    "--himga-items=of": "--himga-items=of is unknown: did you mean off?",
+    "--himga-gate=scor": "--himga-gate=scor is unknown; did you mean score?",
+    "--himga-items=of": "--himga-items=of is unknown; did you mean off?",
     "--himga-top-k=ten": "--himga-top-k=ten is not a whole number from 1",
     "--himga-timeout=-1": "--himga-timeout=-1 is not a number of seconds above 0",
 }
@@ -276,8 +276,8 @@ BAD_FIXTURES = {
     "two_kinds": "--himga-backend=two_kinds: the fixture has params; write one fixture for each backend, without "
     "params",
     "bm52": "--himga-backend=bm52 is no built-in or installed backend and no fixture that the items can see; did "
-    "you mean bm25?; your own is package.module:attribute, or a fixture in a conftest.py in the root directory or "
-    "in the one folder of tests",
+    "you mean bm25?; your own is package.module:attribute, or a fixture in a conftest.py in the root directory, or "
+    "in the folder of tests if there is just one",
 }
 
 

@@ -297,7 +297,7 @@ WRONG = {
         (
             "--himga-backend=mymem is no built-in or installed backend and no fixture that the items can see; "
             "known: bm25, full-context, null, oracle; your own is package.module:attribute, or a fixture in a "
-            "conftest.py in the root directory or in the one folder of tests"
+            "conftest.py in the root directory, or in the folder of tests if there is just one"
         ),
     ),
 }

@@ -364,13 +364,13 @@ BAD = {
         (["--himga-types=temporl"], "There is no question type 'temporl' in mini; did you mean temporal")
     ],
     "subset": [
-        ([f"--himga-subset={text}"], f"The subset {text!r} is neither a count of at least 1")
+        ([f"--himga-subset={text}"], f"--himga-subset={text} is neither a count of at least 1")
         for text in ("0", "-1", "101%", "some")
     ],
     "locomo-labels": [
-        (["--himga-locomo-labels=locom"], "--himga-locomo-labels=locom is unknown: did you mean locomo?")
+        (["--himga-locomo-labels=locom"], "--himga-locomo-labels=locom is unknown; did you mean locomo?")
     ],
-    "items": [(["--himga-items=of"], "--himga-items=of is unknown: did you mean off?")],
+    "items": [(["--himga-items=of"], "--himga-items=of is unknown; did you mean off?")],
     "top-k": [
         ([f"--himga-top-k={text}"], f"--himga-top-k={text} is not a whole number from 1")
         for text in ("0", "1.5", "ten")
@@ -380,13 +380,13 @@ BAD = {
         for text in ("0", "-1", "nan", "inf")
     ],
     "judge": [
-        (["--himga-judge=evidnce"], "--himga-judge=evidnce is unknown: did you mean evidence?"),
+        (["--himga-judge=evidnce"], "--himga-judge=evidnce is unknown; did you mean evidence?"),
         (["--himga-judge=lexical"], "--himga-judge=lexical judges answers, and backend null has no answer"),
         (["--himga-judge=no.such:Judge"], "--himga-judge=no.such:Judge: no module named 'no'"),
         (["--himga-judge=json:loads"], "--himga-judge=json:loads: it has no judge(case, answer, context)"),
     ],
     "gate": [
-        (["--himga-gate=scor"], "--himga-gate=scor is unknown: did you mean score?"),
+        (["--himga-gate=scor"], "--himga-gate=scor is unknown; did you mean score?"),
         (["--himga-gate=score"], "--himga-gate=score needs a threshold: add --himga-min-score, e.g. 0.7"),
         (["--himga-gate=none,verdict"], "--himga-gate=none,verdict: none cannot stand beside another gate"),
     ],
@@ -448,8 +448,8 @@ def test_a_bad_value_is_one_line_before_any_work(project, arguments, start):
     [
         ("", {"HIMGA_TOP_K": "ten"}, "HIMGA_TOP_K=ten is not a whole number from 1"),
         ("himga_top_k = ten\n", {}, "himga_top_k = ten is not a whole number from 1"),
-        ("", {"HIMGA_ITEMS": "maybe"}, "HIMGA_ITEMS=maybe is unknown: known: off, on"),
-        ("himga_gate = scor\n", {}, "himga_gate = scor is unknown: did you mean score?"),
+        ("", {"HIMGA_ITEMS": "maybe"}, "HIMGA_ITEMS=maybe is unknown; known: off, on"),
+        ("himga_gate = scor\n", {}, "himga_gate = scor is unknown; did you mean score?"),
         ("", {"HIMGA_BACKEND_OPTION": "depth"}, "HIMGA_BACKEND_OPTION=depth is not KEY=VALUE"),
     ],
 )
