@@ -25,16 +25,17 @@ def not_applicable(result: Result) -> str:
     return one_line(f"n/a: {result.record.reason}", LONGEST_REASON)
 
 
-def failure_repr(text: str, where: str) -> Any:
+def failure_repr(text: str, where: str, *, line_only: bool = False) -> Any:
     """``text`` as pytest's representation of an exception; its first line is the short summary's message.
 
+    ``line_only`` leaves the rest out: with ``--tb=line`` pytest prints ``where`` and that line by itself.
     Only pytest's own classes survive the way from an xdist worker as more than a string, and a plain
     string would be repeated whole in the short summary.
     """
     representation = copy(_representation())
     representation.reprtraceback = copy(representation.reprtraceback)
     entry = copy(representation.reprtraceback.reprentries[0])
-    entry.lines = [f"{text}\n"]
+    entry.lines = [] if line_only else [f"{text}\n"]
     representation.reprtraceback.reprentries = [entry]
     representation.reprcrash = copy(representation.reprcrash)
     representation.reprcrash.path, representation.reprcrash.lineno = where, 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import traceback
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -55,9 +56,16 @@ def himga_case(request: pytest.FixtureRequest) -> Case:
     if ASKED in request.node.stash:  # pytest runs the test once more
         run.engine.forget(case)
     request.node.stash[ASKED] = True
+    request.addfinalizer(partial(_release, request.node, run))  # noqa: PT021 - also where the lines below fail
     if run.backend_is_fixture:
         run.engine.use_fixture(case, _backend_from_fixture(request, case, run))
     return case
+
+
+def _release(item: pytest.Item, run: Run) -> None:
+    from pytest_himga.items import release_sample
+
+    release_sample(item, run)
 
 
 def _backend_from_fixture(request: pytest.FixtureRequest, case: Case, run: Run) -> Any:

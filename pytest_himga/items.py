@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +11,7 @@ from pytest_himga.describe import describe, failure_repr, not_applicable
 from pytest_himga.errors import BackendError
 from pytest_himga.report.failure import headline
 from pytest_himga.report.text import clean
-from pytest_himga.stash import CASE_FIXTURE, RESULT, RUN
+from pytest_himga.stash import CASE_FIXTURE, NEXT, RESULT, RUN
 
 if TYPE_CHECKING:
     from pytest_himga.data.schema import Case
@@ -44,6 +45,12 @@ class QuestionItem(pytest.Function):
         """The node id stands for file and line, of which there are none; a skip mark needs a number, though."""
         return (self.case.sample_id, 0, self.nodeid)
 
+    def setup(self) -> None:
+        """Set up the fixtures; the memory will be closed after the item's own and before those it shares."""
+        __tracebackhide__ = True
+        self.addfinalizer(partial(release_sample, self, self.config.stash[RUN]))
+        super().setup()
+
     def runtest(self) -> None:
         """Ask the question."""
         run = self.config.stash[RUN]
@@ -64,7 +71,7 @@ class QuestionItem(pytest.Function):
         if (
             result.record.verdict == "wrong"
             and run.settings.tolerates_wrong
-            and self.config.option.verbose < 2
+            and self.config.getoption("verbose", 0) < 2  # there is none with -p no:terminal
         ):
             return headline(result.record)
         return describe(self.case, result)
@@ -72,7 +79,8 @@ class QuestionItem(pytest.Function):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:  # noqa: ARG002 - pytest's own signature
         """Our own text for a verdict; pytest's for anything else."""
         if isinstance(excinfo.value, NotCorrect):
-            return failure_repr(str(excinfo.value), self.case.sample_id)
+            line_only = self.config.getoption("tbstyle", "auto") == "line"
+            return failure_repr(str(excinfo.value), self.nodeid, line_only=line_only)
         return super().repr_failure(excinfo)
 
 
@@ -84,15 +92,29 @@ def case_of(item: pytest.Item, run: Run) -> Case | None:
     return run.by_id.get(parameters.get(CASE_FIXTURE, ""))
 
 
-def release_sample(item: pytest.Item, nextitem: pytest.Item | None, run: Run) -> None:
-    """Close the memory of the item's sample if the next item is not about the same one."""
-    case = case_of(item, run)
+def release_sample(item: pytest.Item, run: Run) -> None:
+    """Close the memory of the item's sample if the next item is not about the same one.
+
+    Called while the item is torn down: a memory may hang on a fixture of module or session scope (a
+    database, a client) that goes right after.
+    """
+    case, nextitem = case_of(item, run), item.stash.get(NEXT, None)
     if case is None:
         return
     following = case_of(nextitem, run) if nextitem is not None else None
     if following is None or following.sample_id != case.sample_id:
-        try:
-            run.engine.release(case.sample_id)
-        except BackendError as error:
-            text = f"{case.sample_id}: {error.message}\n{error.details}".rstrip()
-            raise pytest.fail.Exception(clean(text), pytrace=False) from None
+        _release(case.sample_id, run)
+
+
+def release_all(run: Run) -> None:
+    """Close every memory: the fixture that they came out of is about to be torn down."""
+    for sample_id in run.engine.open_samples:
+        _release(sample_id, run)
+
+
+def _release(sample_id: str, run: Run) -> None:
+    try:
+        run.engine.release(sample_id)
+    except BackendError as error:
+        text = f"{sample_id}: {error.message}\n{error.details}".rstrip()
+        raise pytest.fail.Exception(clean(text), pytrace=False) from None

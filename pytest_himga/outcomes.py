@@ -53,6 +53,7 @@ def _set_outcome(
     if error.result.record.verdict == "wrong" and run.settings.tolerates_wrong:
         report.outcome = "skipped"
         report.wasxfail = f"missed: {headline}"
+        error.result.record.outcome = "missed"
     elif error.result.record.verdict == "unscored" and run.settings.tolerates_unscored:
         report.outcome = "skipped"
         report.longrepr = _skipped(item.case, headline)
@@ -77,12 +78,9 @@ def _skipped(case: Case, reason: str) -> Any:
 
 
 def _outcome_of(report: pytest.TestReport, result: Result) -> str:
-    verdict = result.record.verdict
-    if verdict == "unscored":
+    if result.record.verdict == "unscored":
         return "unscored"
-    if verdict == "wrong" and str(getattr(report, "wasxfail", "")).startswith("missed"):
-        return "missed"
-    return report.outcome
+    return result.record.outcome or report.outcome
 
 
 def unasked(item: QuestionItem, when: str, report: pytest.TestReport) -> Result:

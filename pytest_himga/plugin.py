@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
@@ -16,7 +17,7 @@ from pytest_himga.fixtures import (  # pytest finds fixtures as attributes of th
     himga_verdict,
 )
 from pytest_himga.settings import add_options, read_settings, wants_a_run
-from pytest_himga.stash import RUN
+from pytest_himga.stash import CHANNEL, NEXT, RUN, USAGE_ERROR
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -49,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def refuse(session: pytest.Session, error: HimgaError) -> NoReturn:
     """End the run with a sentence. With ``-n`` this is a worker, and only the controller can do so."""
-    getattr(session.config, "workeroutput", {})["himga_usage_error"] = str(error)
+    getattr(session.config, "workeroutput", {})[USAGE_ERROR] = str(error)
     raise pytest.UsageError(str(error)) from None
 
 
@@ -70,12 +71,14 @@ def start(config: pytest.Config) -> None:
     from pytest_himga.collect import WANTED, take_arguments
     from pytest_himga.run import start_run
 
-    shared = getattr(config, "workerinput", {}).get("himga")
+    shared = getattr(config, "workerinput", {}).get(CHANNEL)
     worker = getattr(config, "workerinput", {}).get("workerid", "main")
     run = start_run(read_settings(config), worker=worker, shared=shared)
     config.stash[RUN] = run
     config.stash[WANTED] = take_arguments(config, run)
     config.pluginmanager.register(ItemHooks(run), "himga-items")
+    if run.backend_is_fixture:
+        config.pluginmanager.register(BackendFixtureHook(run), "himga-backend-fixture")
     if worker == "main":
         _start_controller(config, run)
 
@@ -147,12 +150,10 @@ class ItemHooks:
         cases = (case_of(item, self._run) for item in session.items)
         self._run.selected = list(dict.fromkeys(case for case in cases if case is not None))
 
-    @pytest.hookimpl(trylast=True)
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
-        """Close a sample's memory after its last item; an error there is an error of that item."""
-        from pytest_himga.items import release_sample
-
-        release_sample(item, nextitem, self._run)
+        """Only here pytest tells which item comes next: a sample's memory is closed after its last."""
+        item.stash[NEXT] = nextitem
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -168,6 +169,24 @@ class ItemHooks:
     def pytest_unconfigure(self) -> None:
         """Close what is still open."""
         self._run.close()
+
+
+class BackendFixtureHook:
+    """Where the backend is a fixture: what came out of it is closed before it is torn down."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
+        """After the fixture's own teardown was registered: the last to come is the first to go."""
+        __tracebackhide__ = True
+        from pytest_himga.items import release_all
+
+        value = yield
+        if fixturedef.argname == self._run.backend.name:
+            fixturedef.addfinalizer(partial(release_all, self._run))
+        return value
 
 
 class RunHooks:

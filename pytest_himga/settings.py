@@ -131,7 +131,10 @@ class Settings:
     @property
     def tolerates_unscored(self) -> bool:
         """Whether an unscored question is skipped rather than an error."""
-        return self.max_unscored not in {"0", "0%"}
+        from pytest_himga.score.thresholds import parse_allowance
+
+        allowance = parse_allowance(self.max_unscored)
+        return bool(allowance.count or allowance.share)
 
     def as_json(self) -> dict[str, Any]:
         """What ``run.json`` keeps under ``settings``: asked-for values without paths of the machine."""
@@ -249,7 +252,7 @@ def _gates(source: _Source, thresholds: Sequence[Threshold]) -> tuple[tuple[str,
         written = source.written("gate", "score")
         raise SettingsError(f"{written} needs a threshold: add --himga-min-score, e.g. 0.7")
     if asked:
-        unused = " (the thresholds are not applied)" if thresholds and "score" not in asked else ""
+        unused = "; the thresholds are not applied" if thresholds and "score" not in asked else ""
         return asked, f"asked for{unused}", asked != ("none",)
     if thresholds:
         return ("score",), "a threshold is set", True

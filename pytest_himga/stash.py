@@ -1,4 +1,7 @@
-"""What himga keeps on pytest's config and items, under typed keys. Imported by every pytest run: stays light."""
+"""The keys of what himga keeps on pytest's config and items, and of what xdist's processes tell each other.
+
+Imported by every pytest run: stays light.
+"""
 
 from __future__ import annotations
 
@@ -16,5 +19,11 @@ RUN: pytest.StashKey[Run] = pytest.StashKey()
 RESULT: pytest.StashKey[Result] = pytest.StashKey()
 #: Set on a user's test that has run before: a rerun must ask again.
 ASKED: pytest.StashKey[bool] = pytest.StashKey()
+#: The item that comes after one that is being torn down, None if there is none.
+NEXT: pytest.StashKey[pytest.Item | None] = pytest.StashKey()
 #: The fixture that runs a user's test once for each question.
 CASE_FIXTURE = "himga_case"
+#: Under this key the controller sends each xdist worker plain data (in its ``workerinput``).
+CHANNEL = "himga"
+#: Under this key a worker tells the controller (in its ``workeroutput``) why it could not start.
+USAGE_ERROR = "himga_usage_error"

@@ -12,6 +12,8 @@ import pytest
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from pytest_himga.collect import PREFIX
+from pytest_himga.errors import SettingsError
+from pytest_himga.stash import CHANNEL, USAGE_ERROR
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
     from pytest_himga.controller import Controller
     from pytest_himga.run import Run
 
-#: The key under which controller and workers exchange plain data.
-CHANNEL = "himga"
-USAGE_ERROR = "himga_usage_error"
 _IN_BRACKETS = re.compile(r"([A-Za-z0-9_-]+)/([A-Za-z0-9_-]+)/")
 
 
@@ -145,7 +144,7 @@ def check_dist(config: pytest.Config) -> str:
     """A note about a ``--dist`` of the user's, "" if there is nothing to say; ``each`` is refused."""
     dist = explicit_dist(config)
     if dist == "each":
-        raise pytest.UsageError(
+        raise SettingsError(
             "--dist each runs every question on every worker, and himga counts each question once; "
             "leave --dist out"
         )

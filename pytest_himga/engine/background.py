@@ -162,8 +162,8 @@ class Background:
             work.close()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-        """Run ``work`` on the loop."""
-        if self._loop is None:
+        """Run ``work`` on the loop, a new one if a backend has ended the last (sys.exit() in a task of its own)."""
+        if self._loop is None or self._loop.is_closed():
             self._loop = asyncio.new_event_loop()
             self._loop.set_default_executor(DaemonPool())
             self._thread = threading.Thread(target=_serve, args=[self._loop], name="himga-loop", daemon=True)
@@ -179,7 +179,7 @@ class Background:
     def _leave_loop(self) -> bool:
         """Let the loop end by itself, at once or when it is no longer blocked; False if there is none."""
         loop, self._loop = self._loop, None
-        if loop is None:
+        if loop is None or loop.is_closed():  # a task of the backend's may have ended it
             return False
         asyncio.run_coroutine_threadsafe(_wind_up(), loop)
         return True

@@ -17,6 +17,7 @@ from pytest_himga.judge.resolve import resolve_judge
 from pytest_himga.judge.verdict import Judge, Verdict
 from pytest_himga.score.record import Record, record_of, sendable
 from pytest_himga.score.retrieval import retrieval_metrics
+from pytest_himga.score.summary import CHARACTERS_A_TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
@@ -134,6 +135,11 @@ class Engine:
         if case.sample_id in self._runs:
             self._runs[case.sample_id].forget(case)
 
+    @property
+    def open_samples(self) -> list[str]:
+        """The samples that may have a memory now."""
+        return list(self._runs)
+
     def release(self, sample_id: str) -> None:
         """The last item of the sample is done: close its memory; raises ``BackendError``."""
         run = self._runs.pop(sample_id, None)
@@ -142,7 +148,7 @@ class Engine:
 
     def close(self) -> None:
         """Close what is left (after -x or Ctrl-C) and end the background loop."""
-        for sample_id in list(self._runs):
+        for sample_id in self.open_samples:
             try:
                 self.release(sample_id)
             except BackendError:
@@ -214,7 +220,7 @@ class Engine:
     ) -> None:
         record.found = covered.found_refs
         record.context_chars = len(context.text)
-        record.context_tokens = len(context.text) // 4
+        record.context_tokens = len(context.text) // CHARACTERS_A_TOKEN
         if self._folder is not None:
             record.context = self._folder.put_context(context.text)
         if context.recalled is not None and context.has_ids:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_himga.engine.background import Background, Caller, Lane
-from pytest_himga.errors import BackendError, SettingsError
+from pytest_himga.errors import BackendError, BackendTimeout, SettingsError
 from pytest_himga.memory.protocol import Usage
 from pytest_himga.memory.reference import OracleMemory
 from pytest_himga.memory.resolve import missing_methods
@@ -36,6 +36,8 @@ class LiveMemory:
         self.fed = 0
         self.ingest_ms = 0.0
         self.instance: Any = None
+        #: What the backend says its version is.
+        self.version: str | None = None
         self._accepted: list[str] | None = None
         self._backend = backend
         self._timeout = timeout
@@ -46,15 +48,6 @@ class LiveMemory:
     def answers(self) -> bool:
         """Whether the instance answers questions by itself."""
         return callable(getattr(self.instance, "answer", None))
-
-    @property
-    def version(self) -> str | None:
-        """What the backend says its version is."""
-        try:
-            version = getattr(self.instance, "version", None)
-            return None if version is None else str(version)
-        except Exception:  # noqa: BLE001 - a property that asks a server must not cost a question its verdict
-            return None
 
     async def start(self) -> None:
         """Make the instance and reset it."""
@@ -67,6 +60,7 @@ class LiveMemory:
         if problem:
             raise BackendError(f"the backend is no memory: {problem}")
         await self._method("reset")
+        self.version = await self._read_version()
 
     async def feed(self, until: int) -> None:
         """Feed the sessions up to ``until`` (a count), then wait until they can be found."""
@@ -149,6 +143,21 @@ class LiveMemory:
             on_loop=on_loop,
             times=LONG_CALL_FACTOR,
         )
+
+    async def _read_version(self) -> str | None:
+        """Like a call, because a property may ask a server; one that fails costs no question its verdict."""
+
+        def read() -> str | None:
+            version = getattr(self.instance, "version", None)
+            return None if version is None else str(version)
+
+        try:
+            version: str | None = await self._call.one("version", read, limit=self._timeout, stage="ingest")
+        except BackendTimeout:
+            raise  # whatever is called next would wait behind it
+        except BackendError:
+            return None
+        return version
 
     async def _feed(self, session: Session) -> None:
         whole = getattr(self.instance, "ingest_session", None)

@@ -187,7 +187,7 @@ class SampleRun:
         return asked.verdict
 
     async def close(self) -> None:
-        """Close the memory and forget the sample's questions."""
+        """Close the memory; what its questions have brought is kept."""
         memory, self.memory = self.memory, None
         if memory is not None:
             await memory.close()

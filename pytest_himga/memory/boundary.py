@@ -133,8 +133,6 @@ def _kind_of(value: object) -> str:
     if inspect.isgenerator(value):
         return "a generator"
     name = type(value).__name__
-    if isinstance(value, bytes):
-        return "bytes"
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 

@@ -7,11 +7,11 @@ its members (a turn id or a session id).
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-from functools import cache
 
 #: The depths that papers on retrieval report; the run's own top-k joins them.
 USUAL_KS = (1, 3, 5, 10)

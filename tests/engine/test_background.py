@@ -200,6 +200,26 @@ def test_an_async_function_that_blocks_the_loop_is_timed_out_and_the_next_loop_w
     assert after != before
 
 
+def test_a_loop_that_a_backend_ends_gives_way_to_a_new_one(call, background):
+    async def end_at_once():
+        asyncio.get_running_loop().stop()
+
+    async def end_soon():
+        loop = asyncio.get_running_loop()
+        loop.call_later(0.01, loop.stop)
+
+    async def answer():
+        return 42
+
+    with pytest.raises(BackendTimeout):
+        call(end_at_once)
+    assert call(answer) == 42
+    for _ in range(2):
+        call(end_soon)
+        background._thread.join(AT_ONCE)
+        assert call(answer) == 42
+
+
 def test_an_async_call_that_swallows_its_cancellation_is_timed_out_all_the_same(call):
     stop = []
 

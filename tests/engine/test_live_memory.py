@@ -423,6 +423,34 @@ def test_a_version_that_raises_costs_nothing(lab):
     assert results[0].aside["version"] is None
 
 
+def test_a_version_is_asked_for_once_a_memory_and_where_its_other_calls_run(lab):
+    asked = []
+
+    class Served(SqliteMemory):
+        @property
+        def version(self):
+            asked.append(threading.current_thread().name)
+            return "2"
+
+    results = lab(Served).results()
+
+    assert [result.aside["version"] for result in results] == ["2"] * 4
+    (thread,) = asked
+    assert thread != threading.main_thread().name
+
+
+def test_a_version_that_hangs_is_named(lab):
+    class Hangs(SqliteMemory):
+        @property
+        def version(self):
+            threading.Event().wait(30)
+
+    record = lab(Hangs, timeout=0.2).records()[0]
+
+    assert record.verdict == "unscored"
+    assert record.reason == "version did not come back within 0.2 s (--himga-timeout)"
+
+
 # -- the oracle's door ----------------------------------------------------------------------------
 
 

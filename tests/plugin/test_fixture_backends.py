@@ -154,6 +154,50 @@ def test_a_factory_is_called_once_for_each_sample(run, scope, value):
     assert log(run) == ["made", "reset", "fed planted", "closed", "made", "reset", "fed ferry", "closed"]
 
 
+@pytest.mark.parametrize("own_tests", [False, True], ids=["items", "own tests too"])
+@pytest.mark.parametrize("scope", ["module", "session"])
+def test_what_a_factory_made_is_closed_before_the_fixture_is_torn_down(run, scope, own_tests):
+    if own_tests:
+        run.project.write("test_user.py", "def test_it(himga_context):\n    pass\n")
+
+    result = run(
+        f"""
+@pytest.fixture(scope="{scope}")
+def mymem():
+    database = {{"open": True}}
+    class Stored(Memory):
+        def close(self):
+            assert database["open"], "the database is gone"
+            super().close()
+    yield Stored
+    database["open"] = False
+    note("torn down")
+"""
+    )
+
+    result.assert_outcomes(passed=7 + 9 * own_tests, skipped=2)
+    assert log(run)[-2:] == ["closed", "torn down"]
+    assert log(run).count("closed") == log(run).count("made")
+
+
+def test_a_memory_outlives_what_an_own_test_made_of_it(run):
+    run.project.write(
+        "test_user.py",
+        "import pytest\n"
+        "@pytest.fixture\n"
+        "def borrowed(himga_memory):\n"
+        "    yield himga_memory.instance\n"
+        "    assert himga_memory.instance.turns\n"
+        "def test_it(borrowed):\n"
+        "    pass\n",
+    )
+
+    result = run('@pytest.fixture(scope="session")\ndef mymem():\n    return Memory\n')
+
+    result.assert_outcomes(passed=7 + 9, skipped=2)
+    assert log(run) == ["made", "reset", "fed planted", "closed", "made", "reset", "fed ferry", "closed"]
+
+
 def test_a_factory_takes_options(run):
     result = run(
         """

@@ -308,13 +308,13 @@ def test_himgas_own_selection_is_a_whole_run(story):
         ),
         (
             ["--himga-gate=verdict", "--himga-min-score=0.99"],
-            "verdict (asked for (the thresholds are not applied))",
+            "verdict (asked for; the thresholds are not applied)",
             1,
             {"passed": 6, "failed": 1},
         ),
         (
             ["--himga-gate=none", "--himga-min-score=0.99"],
-            "none (asked for (the thresholds are not applied))",
+            "none (asked for; the thresholds are not applied)",
             0,
             {"passed": 6, "missed": 1},
         ),

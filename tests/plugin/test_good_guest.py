@@ -12,15 +12,11 @@ import pytest
 
 from pytest_himga.settings import OPTIONS
 
-#: What a project that never asks for a benchmark pays for: options, fixtures and the public data classes.
+#: What a project that never asks for a benchmark pays for: options and fixtures.
 LIGHT = {
     "pytest_himga",
     "pytest_himga.errors",
     "pytest_himga.fixtures",
-    "pytest_himga.judge",
-    "pytest_himga.judge.verdict",
-    "pytest_himga.memory",
-    "pytest_himga.memory.protocol",
     "pytest_himga.plugin",
     "pytest_himga.settings",
     "pytest_himga.stash",
@@ -117,7 +113,7 @@ import sys
 
 def test_modules():
     ours = {{name for name in sys.modules if name.split(".")[0] == "pytest_himga"}}
-    assert {{name for name in ours if not name.startswith("pytest_himga.data")}} == {LIGHT!r}
+    assert ours == {LIGHT!r}
     assert not set({HEAVY!r}) & set(sys.modules)
 """,
     )
@@ -317,9 +313,11 @@ def test_without_the_cache(guest):
     assert not (guest.path / ".pytest_cache").exists()
 
 
-@pytest.mark.parametrize(("backend", "status"), [("mem:Memory", 0), ("null", 1)])
-def test_without_a_terminal(guest, backend, status):
-    result = guest.run("-p", "no:terminal", backend=backend)
+@pytest.mark.parametrize(
+    ("backend", "gate", "status"), [("mem:Memory", "verdict", 0), ("null", "verdict", 1), ("null", "none", 0)]
+)
+def test_without_a_terminal(guest, backend, gate, status):
+    result = guest.run("-p", "no:terminal", f"--himga-gate={gate}", backend=backend)
 
     assert result.ret == status
     assert len(guest.results()) == 9

@@ -124,6 +124,14 @@ def test_an_unscored_question_is_an_error(story):
     assert problem.get("message").startswith("unscored at retrieve: retrieve() raised ConnectionError")
 
 
+@pytest.mark.parametrize("nothing", ["0", "00", "0.0%"])
+def test_an_allowance_of_nothing_tolerates_nothing_however_it_is_written(story, nothing):
+    story.memory_does(hedgehog="raise")
+    result = story.run(f"--himga-max-unscored={nothing}")
+    result.assert_outcomes(passed=6, skipped=2, errors=1)
+    assert result.ret == 6
+
+
 def test_an_unscored_question_within_the_allowance_is_skipped_as_unscored(story):
     story.memory_does(hedgehog="raise")
     result = story.run("-v", "--himga-max-unscored=1", "--junitxml=junit.xml")
@@ -191,6 +199,17 @@ class Partial:
     def retrieve(self, query):
         return [Recalled(f"{m.role}: {m.content}", turn_ids=[m.turn_id]) for m in self.turns[:2]]
 """
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)])
+def test_in_line_style_a_wrong_item_is_one_line_that_names_it(story, workers):
+    story.memory_does(ferry="miss")
+    result = story.run("--tb=line", *workers)
+    shown = section(result, "= FAILURES =", "= himga =")
+    lines = [line for line in shown if not line.startswith("[gw")]  # pytest itself names the worker
+    assert len(lines) == 1
+    assert "ferry" in lines[0].split(": ")[0]
+    assert lines[0].endswith(": wrong (evidence): 0 of 1 evidence turn in the context")
 
 
 def test_a_half_found_item_tells_which_evidence_is_missing_and_what_came_instead(story):
