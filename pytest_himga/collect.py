@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pytest_himga.run import Run
 
 PREFIX = "himga/"
+#: All samples of all datasets, as an argument.
+EVERYTHING = "himga"
 WANTED: pytest.StashKey[Wanted] = pytest.StashKey()
 
 
@@ -50,7 +52,8 @@ class Wanted:
 
 
 def _names(argument: str, case: Case) -> bool:
-    return argument in (f"{PREFIX}{case.dataset}", f"{PREFIX}{case.dataset}::gate", case.sample_id, case.id)
+    dataset = f"{PREFIX}{case.dataset}"
+    return argument in (EVERYTHING, dataset, f"{dataset}::gate", case.sample_id, case.id)
 
 
 def take_arguments(config: pytest.Config, run: Run) -> Wanted:
@@ -60,7 +63,7 @@ def take_arguments(config: pytest.Config, run: Run) -> Wanted:
     """
     ours, rest = [], []
     for argument in config.args:
-        name = _own_id(argument, config)
+        name = _own_id(argument, config, run)
         if name:
             ours.append(name)
         else:
@@ -89,18 +92,23 @@ def _where_tests_lie(config: pytest.Config) -> list[str]:
     return found or [str(here)]
 
 
-def _own_id(argument: str, config: pytest.Config) -> str:
+def _own_id(argument: str, config: pytest.Config, run: Run) -> str:
     """``argument`` as one of our ids; empty if it is none.
 
     pytest prints ids relative to the folder it was called in: ``../himga/`` below the root directory,
-    ``project/himga/`` above it.
+    ``project/himga/`` above it. Given back alone, the latter names no file, so that pytest takes the
+    folder it is called in for the root directory; then the dataset's name tells.
     """
     path, colons, uid = argument.replace("\\", "/").partition("::")
     on_disk = Path(os.path.normpath(config.invocation_params.dir / path))
     name = re.sub(r"^(?:\.{1,2}/)+", "", path)
     if on_disk.is_relative_to(config.rootpath / PREFIX):
         name = on_disk.relative_to(config.rootpath).as_posix()
-    if not name.startswith(PREFIX) or exists(on_disk):
+    elif f"/{PREFIX}" in name:
+        folder, _, rest = name.partition(f"/{PREFIX}")
+        known = rest.split("/")[0] in {dataset.name for dataset in run.datasets}
+        name = PREFIX + rest if known and exists(config.invocation_params.dir / folder) else name
+    if not f"{name}/".startswith(PREFIX) or exists(on_disk):
         return ""
     return name.rstrip("/") + colons + uid
 

@@ -40,12 +40,16 @@ class Display:
         self._failures = Failures(reporter, self._controller.run)
         self._failures.shorten()
 
-    def summary(self, reporter: Any) -> None:
+    def summary(self, reporter: Any, exit_status: int) -> None:
         """After them."""
         hidden = self._failures.restore() if self._failures else []
         if self._config.option.collectonly:
             return
         write_summary(reporter, self._controller, hidden)
+        idle = not self._controller.asked_anything and not self._controller.unmeasured()
+        if idle and exit_status < 2 and self._controller.run.settings.gate_asked_for:
+            text = "himga: no question was judged in this run, so its gate was not applied"
+            reporter.write_line(text, yellow=True)
 
     def last_line(self, text: str) -> None:
         """The very last line, also with ``-q``."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_himga.run import Run
 
 
-class LiveMemory:
+class MemoryHandle:
     """The memory under test, fed exactly up to the question's checkpoint.
 
     ``retrieve`` waits for an async memory too; ``instance`` is the backend's own object.
@@ -103,9 +103,9 @@ def _give_up(request: pytest.FixtureRequest, case: Case, result: Result) -> None
 
 
 @pytest.fixture
-def himga_memory(request: pytest.FixtureRequest, himga_case: Case) -> LiveMemory:
+def himga_memory(request: pytest.FixtureRequest, himga_case: Case) -> MemoryHandle:
     """The live memory, fed up to the question's checkpoint: `.retrieve(query)`, `.instance`."""
-    memory = LiveMemory(request.config.stash[RUN], himga_case)
+    memory = MemoryHandle(request.config.stash[RUN], himga_case)
     with _unscored_if_broken(request, himga_case):
         _ = memory.instance
     return memory

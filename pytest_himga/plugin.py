@@ -249,6 +249,6 @@ class SummaryHook:
         self._display = display
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+    def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
         """Inside pytest's own sections, which are shortened: put them back and print the numbers."""
-        self._display.summary(terminalreporter)
+        self._display.summary(terminalreporter, int(exitstatus))

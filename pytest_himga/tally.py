@@ -35,6 +35,7 @@ class Tally:
     blank_turns: dict[str, int] = field(default_factory=dict)
     backend_version: str | None = None
     answers: bool | None = None
+    _outages: set[str] = field(default_factory=set)
 
     def expect(self, nodeids: Iterable[str]) -> None:
         """These items will run; every question among them must bring a record."""
@@ -52,10 +53,15 @@ class Tally:
         if data is None or "record" not in data:
             return
         record = Record(**data["record"])
-        self.records[record.id] = record
         if report.failed and record.verdict == "unscored":
             self.unmeasured_failures += 1
         self._take_aside(record, data["aside"])
+        # An outage in a user's own test stays one, whichever of the question's items came first; what a
+        # rerun asked again does not.
+        if record.id not in self._outages or record.verdict == "unscored":
+            self.records[record.id] = record
+        if record.verdict == "unscored" and report.outcome != "rerun":
+            self._outages.add(record.id)
 
     def gate_failed_unmeasured(self) -> None:
         """A gate item's report failed because the gate could not be evaluated: no proof of anything."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_himga.engine.background import Background, Caller, Lane
 from pytest_himga.engine.faults import failed
@@ -22,12 +22,14 @@ from pytest_himga.memory.boundary import History, read_context
 from pytest_himga.memory.protocol import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
     from pytest_himga.data.schema import Case
     from pytest_himga.memory.protocol import Context
     from pytest_himga.memory.resolve import Backend
     from pytest_himga.settings import Settings
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -39,6 +41,7 @@ class Asked:
     answer: str | None = None
     verdict: Verdict | None = None
     error: BackendError | None = None
+    judge_error: BackendError | None = None
     ms: dict[str, float] | None = None
     usage: dict[str, Usage] | None = None
 
@@ -133,18 +136,13 @@ class SampleRun:
             raise asked.error
         if asked.context is not None:
             return asked.context
+        top_k = self._settings.top_k
         try:
             memory = await self.ready(case, backend)
             memory.reveal(case.question)
-            before = await memory.usage("retrieve")
-            started = time.perf_counter()
-            returned = await memory.retrieve(
-                case.question.question, date=case.date_str, k=self._settings.top_k
-            )
-            asked.spend("retrieve", started)
-            asked.context, asked.returned = _read(returned, self.history, self._settings.top_k)
-            if before is not None and (after := await memory.usage("retrieve")) is not None:
-                asked.usage = {**(asked.usage or {}), "retrieve": after - before}
+            retrieving = memory.retrieve(case.question.question, date=case.date_str, k=top_k)
+            returned = await _booked(asked, "retrieve", memory, retrieving)
+            asked.context, asked.returned = _read(returned, self.history, top_k)
         except BackendError as error:
             self._note(asked, error)
             raise
@@ -157,12 +155,8 @@ class SampleRun:
         if asked.answer is None and self._answers:
             memory = await self.ready(case, backend)
             try:
-                before = await memory.usage("answer")
-                started = time.perf_counter()
-                asked.answer = await memory.answer(case.question.question)
-                asked.spend("answer", started)
-                if before is not None and (after := await memory.usage("answer")) is not None:
-                    asked.usage = {**(asked.usage or {}), "answer": after - before}
+                answering = memory.answer(case.question.question)
+                asked.answer = await _booked(asked, "answer", memory, answering)
             except BackendError as error:
                 self._note(asked, error)
                 raise
@@ -171,11 +165,17 @@ class SampleRun:
     async def verdict(self, case: Case, backend: Backend, judge: Judge) -> Verdict:
         """The judge's verdict; ``unscored`` with the judge's own failure as its reason."""
         asked = self.asked(case)
+        if asked.judge_error is not None:
+            raise asked.judge_error
         if asked.verdict is None:
             context = await self.context(case, backend)
             answer = await self.answer(case, backend)
-            started = time.perf_counter()
-            verdict = await _ask_judge(judge, case, answer, context, self._settings.timeout, self._background)
+            started, limit = time.perf_counter(), self._settings.timeout
+            try:
+                verdict = await _ask_judge(judge, case, answer, context, limit, self._background)
+            except BackendError as error:
+                asked.judge_error = error
+                raise
             if (
                 isinstance(judge, EvidenceJudge)
                 and verdict.reason == REWRITES
@@ -223,6 +223,20 @@ def _read(returned: object, history: History, top_k: int) -> tuple[Context, int]
         raise
     except Exception as error:  # noqa: BLE001 - a list that loads as it is read is the backend's code too
         raise failed("reading what retrieve() returned", error, "retrieve") from None
+
+
+async def _booked(asked: Asked, stage: str, memory: LiveMemory, work: Coroutine[Any, None, T]) -> T:
+    """The result of ``work``, with its time and what the memory used for it."""
+    try:
+        before = await memory.usage(stage)
+        started = time.perf_counter()
+        result = await work
+        asked.spend(stage, started)
+    finally:
+        work.close()
+    if before is not None and (after := await memory.usage(stage)) is not None:
+        asked.usage = {**(asked.usage or {}), stage: after - before}
+    return result
 
 
 async def _ask_judge(

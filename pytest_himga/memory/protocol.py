@@ -58,7 +58,7 @@ class Memory(Protocol):
     Found by presence, all optional: ``ingest_session(session)`` (instead of ``ingest``), ``settle()``
     (return when what was ingested can be found), ``answer(question) -> str``, ``usage() -> Usage``
     (totals so far), ``close()``, and the attributes ``version`` (text), ``deterministic`` and
-    ``concurrent`` (bool).
+    ``concurrent`` (bool; nothing reads these two yet).
     """
 
     def ingest(self, message: Message, session: Session) -> object:

@@ -14,7 +14,7 @@ from pytest_himga.score.summary import OVERALL, DatasetSummary
 from pytest_himga.score.thresholds import Threshold, decimal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pytest_himga.score.counts import Row
 
@@ -81,15 +81,6 @@ def undecided(result: GateResult) -> GateResult:
     if result.status not in ("passed", "failed"):
         return result
     return replace(result, status="unmeasured", text=f"not decided while too much is unscored: {result.text}")
-
-
-def any_proven(results: Iterable[GateResult], *, within_allowance: bool) -> bool:
-    """Whether the gates alone make the run a failure.
-
-    ``within_allowance`` says that no more questions are unscored than the user allows: what was measured
-    then decides by itself. Without it only a proof does.
-    """
-    return any(r.status == "proven" or (r.status == "failed" and within_allowance) for r in results)
 
 
 def suggested_threshold(summary: DatasetSummary) -> str | None:

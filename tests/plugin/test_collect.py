@@ -567,3 +567,20 @@ def test_the_real_locomo_file_has_1986_unique_ids(project, real_locomo):
 
 def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
+
+
+def test_the_bare_word_himga_is_every_question(project):
+    result = project.run("--co", "-q", "himga", backend="null")
+
+    result.stdout.fnmatch_lines(["9 tests collected in *"])
+
+
+def test_an_id_with_the_folder_it_was_printed_with_runs_alone(project):
+    """Called from above its root, pytest takes a lone id for no file and so the folder above for the root."""
+    (project.path / "below").mkdir()
+
+    result = project.run("--co", "-q", "below/himga/mini/harbour", backend="null")
+
+    result.stdout.fnmatch_lines(["himga/mini/harbour::*", "4 tests collected in *"])
+    assert project.run("below/himga/other/harbour", backend="null").ret == pytest.ExitCode.USAGE_ERROR
+    assert project.run("nowhere/himga/mini/harbour", backend="null").ret == pytest.ExitCode.USAGE_ERROR

@@ -276,3 +276,5 @@ def test_a_threshold_over_questions_that_were_all_left_out(with_own_tests, args,
             f"{NOT_MEASURED}himga/mini::gate: gate not evaluated: only 0 of 9 selected questions were run "
             "(-k, -m, ids, --lf, --deselect or --himga-items)"
         )
+    quiet = "himga: no question was judged in this run, so its gate was not applied"
+    assert (quiet in result.outlines) == ("test_own.py::test_right" in args)

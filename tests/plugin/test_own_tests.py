@@ -523,3 +523,54 @@ def test_memory(himga_verdict):
     assert [record["outcome"] for record in own.project.results() if record["verdict"] == "wrong"] == [
         "skipped"
     ]
+
+
+FAILING_JUDGE = """
+from pathlib import Path
+
+class Judge:
+    name = "failing"
+
+    def judge(self, case, answer, context):
+        with Path("judged.txt").open("a", encoding="utf-8") as file:
+            file.write(case.question.uid + "\\n")
+        raise ConnectionError("the judge is offline")
+"""
+
+
+def test_a_judge_that_fails_is_asked_once_a_question(project):
+    project.write("judges.py", FAILING_JUDGE)
+    project.write("test_mine.py", "def test_verdict(himga_verdict):\n    pass\n")
+
+    result = project.run("--himga-judge=judges:Judge", "--himga-samples=harbour", backend="null")
+
+    assert result.ret == 6
+    asked = (project.path / "judged.txt").read_text(encoding="utf-8").split()
+    assert len(asked) == len(set(asked)) == 4
+
+
+FLAKY_MEMORY = """
+class Memory:
+    def reset(self): pass
+    def ingest(self, message): pass
+    def retrieve(self, query):
+        if query == "an odd question":
+            raise ConnectionError("the store is offline")
+        return []
+"""
+
+
+@pytest.mark.parametrize("order", ["", "-p reversed_order"])
+def test_an_outage_in_an_own_test_counts_whichever_item_comes_first(project, order):
+    project.write("flaky.py", FLAKY_MEMORY)
+    project.write("reversed_order.py", "def pytest_collection_modifyitems(items):\n    items.reverse()\n")
+    project.write(
+        "test_mine.py", "def test_odd(himga_memory):\n    himga_memory.retrieve('an odd question')\n"
+    )
+
+    result = project.run(
+        "--himga-samples=harbour", "--himga-gate=none", *order.split(), backend="flaky:Memory"
+    )
+
+    assert result.ret == 6
+    assert {record["verdict"] for record in project.results()} == {"unscored"}
