@@ -136,13 +136,17 @@ class SampleModule(pytest.Module):
 
     def collect(self) -> Iterator[QuestionItem]:
         """One item for each question, named by its uid."""
-        fixture = self.config.stash[RUN].backend
+        backend = self.config.stash[RUN].backend
+        fixtures = None
         for case in self.cases:
             item: QuestionItem = QuestionItem.from_parent(
-                self, name=case.question.uid, callobj=_ask, case=case
+                self, name=case.question.uid, callobj=_ask, case=case, fixtureinfo=fixtures
             )
-            if fixture.origin == "fixture":
-                item.fixturenames.append(fixture.name)
+            if fixtures is None:
+                # All items of a module have the same; finding them out again is most of making an item.
+                fixtures = item._fixtureinfo  # noqa: SLF001 - pytest takes it, but does not give it out
+                if backend.origin == "fixture":
+                    item.fixturenames.append(backend.name)
             yield item
 
 
