@@ -271,8 +271,7 @@ def test_a_sample_id_of_300_characters_gets_a_short_name(record: Record, write: 
 
 
 def test_the_demo_ships_with_the_package() -> None:
-    if not (files("pytest_himga.data") / "demo" / "demo.json").is_file():
-        pytest.skip("the demo file is not written yet")
+    assert (files("pytest_himga.data") / "demo" / "demo.json").is_file()
     demo = open_dataset("demo")
     assert isinstance(demo, Dataset)
     assert (demo.name, demo.family) == ("demo", "locomo")
