@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: Nothing quotes a turn, but not every context is there, so it is not known that the memory rewrites text.
+UNTOLD = "this text quotes no turn of the history, and another question, which might have told why, failed"
+
 
 @dataclass
 class Asked:
@@ -76,6 +79,7 @@ class SampleRun:
         self._background = background
         self._asked: dict[str, Asked] = {}
         self._quotes: bool | None = None
+        self._look_ahead_error: BackendError | None = None
         self._answers = False
 
     def asked(self, case: Case) -> Asked:
@@ -176,13 +180,12 @@ class SampleRun:
             except BackendError as error:
                 asked.judge_error = error
                 raise
-            if (
-                isinstance(judge, EvidenceJudge)
-                and verdict.reason == REWRITES
-                and await self._quotes_turns(backend)
-            ):
-                verdict = judge.judge(case, answer, replace(context, verbatim=True))
             asked.spend("judge", started, verdict.usage)
+            if isinstance(judge, EvidenceJudge) and verdict.reason == REWRITES:
+                if await self._quotes_turns(backend):
+                    verdict = judge.judge(case, answer, replace(context, verbatim=True))
+                elif self._look_ahead_error is not None:
+                    verdict = replace(verdict, reason=f"{UNTOLD}: {self._look_ahead_error.message}")
             asked.verdict = verdict
         return asked.verdict
 
@@ -203,7 +206,8 @@ class SampleRun:
             for case in self.cases:
                 try:
                     context = await self.context(case, backend)
-                except BackendError:
+                except BackendError as error:
+                    self._look_ahead_error = error
                     continue
                 if is_in_doubt(context) and quotes(self.sample, context):
                     self._quotes = True

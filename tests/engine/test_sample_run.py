@@ -469,6 +469,35 @@ def test_a_memory_that_rewrites_everything_is_unscored_and_told_what_to_do(lab, 
     assert sorted(asked) == sorted(set(asked)), "looking ahead asks nothing twice"
 
 
+def test_an_outage_while_looking_ahead_leaves_open_whether_the_memory_rewrites(lab, verbatim):
+    """It may be that the one context which is not there is the one that quotes."""
+
+    def retrieve(self, query):
+        if query == "Which colour?":
+            raise ConnectionError("the store is offline")
+        return f"The user likes gardens ({query})"
+
+    verbatim.retrieve = retrieve
+    records = lab(verbatim).records()
+    assert column(records, "verdict") == ["unscored"] * 4
+    offline = "retrieve() raised ConnectionError: the store is offline"
+    untold = (
+        "this text quotes no turn of the history, and another question, which might have told why, failed: "
+        f"{offline}"
+    )
+    assert column(records, "reason") == [untold, untold, offline, untold]
+
+
+def test_the_time_of_looking_ahead_is_not_the_judges(lab, verbatim):
+    def retrieve(self, query):
+        time.sleep(0.1)
+        return f"The user likes gardens ({query})"
+
+    verbatim.retrieve = retrieve
+    first, *others = lab(verbatim).records()
+    assert first.ms["judge"] < sum(record.ms["retrieve"] for record in others)
+
+
 def test_one_context_that_quotes_proves_that_the_others_are_misses(lab, verbatim):
     verbatim.retrieve = lambda self, query: (
         "Ada: The tulips came up purple." if query == "How many of which colour?" else "Nothing about that."
