@@ -140,7 +140,7 @@ class SampleModule(pytest.Module):
         fixtures = None
         for case in self.cases:
             item: QuestionItem = QuestionItem.from_parent(
-                self, name=case.question.uid, callobj=_ask, case=case, fixtureinfo=fixtures
+                self, name=case.uid, callobj=_ask, case=case, fixtureinfo=fixtures
             )
             if fixtures is None:
                 # All items of a module have the same; finding them out again is most of making an item.
@@ -185,7 +185,7 @@ def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:
 
 def key_of(case: Case) -> str:
     """How a question is named inside a user's test id: ``<dataset>/<sample>/<uid>``."""
-    return f"{case.dataset}/{case.sample_name}/{case.question.uid}"
+    return f"{case.dataset}/{case.sample_name}/{case.uid}"
 
 
 def by_sample(items: Sequence[pytest.Item], run: Run) -> list[pytest.Item]:

@@ -34,7 +34,7 @@ class QuestionItem(pytest.Function):
         super().__init__(**kwargs)
         self.case = case
         self._runs = 0
-        self.extra_keyword_matches.update((case.question.question_type.value, case.sample_name, case.dataset))
+        self.extra_keyword_matches.update((case.brief.type, case.sample_name, case.dataset))
 
     @property
     def location(self) -> tuple[str, int | None, str]:

@@ -129,9 +129,9 @@ def start_run(settings: Settings, *, worker: str = "main", shared: Mapping[str, 
 def _types_asked(dataset: Dataset, cases: list[Case]) -> list[str]:
     """The types that have an answerable question in this run; only these can have a threshold."""
     asked = {
-        case.question.question_type.value
+        case.brief.type
         for case in cases
-        if case.dataset == dataset.name and not case.question.expects_abstention
+        if case.dataset == dataset.name and not case.brief.expects_abstention
     }
     return [name for name in dataset.type_labels if name in asked]
 

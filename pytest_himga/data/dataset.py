@@ -36,7 +36,7 @@ class Dataset:
     def cases(self) -> list[Case]:
         """List every question, in file order."""
         return [
-            Case(self.name, sample_name, sample, question)
+            Case.of(self.name, sample_name, sample, question)
             for sample_name, sample in zip(self.sample_names, self.samples, strict=True)
             for question in sample.qa_pairs
         ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from pytest_himga.data.identity import uid_of
 
@@ -55,12 +55,16 @@ class Message:
 
 @dataclass
 class Session:
-    """A dated stretch of the history; ``date_str`` is kept as the file has it."""
+    """A dated stretch of the history; ``date_str`` is kept as the file has it.
+
+    ``agent_id`` is the agent that heard it, in a dataset with several agents over one memory.
+    """
 
     session_id: str
     messages: list[Message]
     date_str: str | None = None
     title: str | None = None
+    agent_id: str | None = None
 
 
 @dataclass
@@ -82,8 +86,13 @@ class QAPair:
 
     ``answer`` is literal to the file and always text; for an unanswerable question it may be the trap.
     Judges, metrics and reports read ``gold`` (None if abstaining is right) and ``trap`` only.
-    ``asked_after`` names the session after which it is asked (None: at the end of the history).
     ``raw`` is the whole original record.
+
+    ``asked_after`` is its checkpoint: how many sessions of the sample come before it (None: all).
+    ``as_agent`` is the agent that asks; ``cross_agent`` says that another one was told the answer, and
+    ``cold_start`` that a fresh instance over the same store must answer. ``recoverable`` is False where
+    the dataset itself says that nobody can know the answer. ``facets`` are what summaries of the family
+    slice by: plain values by name, e.g. ``{"age": 120, "checkpoint": 2}``.
     """
 
     question_id: str
@@ -96,7 +105,12 @@ class QAPair:
     trap: str | None = None
     gold: str | None = None
     uid: str = ""
-    asked_after: str | None = None
+    asked_after: int | None = None
+    as_agent: str | None = None
+    cross_agent: bool = False
+    cold_start: bool = False
+    recoverable: bool = True
+    facets: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.gold is None and not self.expects_abstention:
@@ -121,18 +135,102 @@ class Sample:
     raw: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class Brief:
+    """What is known of a question without decoding its sample; a dataset's index keeps these.
+
+    ``type`` is the value of its ``QuestionType``; ``refs`` are the first members of its evidence groups,
+    empty where only decoding tells them. The rest is as in ``QAPair``.
+    """
+
+    uid: str
+    question_id: str
+    question: str
+    type: str
+    gold: str | None = None
+    trap: str | None = None
+    expects_abstention: bool = False
+    recoverable: bool = True
+    refs: list[str] = field(default_factory=list)
+    facets: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, question: QAPair) -> Brief:
+        """What an index keeps of ``question``."""
+        return cls(
+            uid=question.uid,
+            question_id=question.question_id,
+            question=question.question,
+            type=question.question_type.value,
+            gold=question.gold,
+            trap=question.trap,
+            expects_abstention=question.expects_abstention,
+            recoverable=question.recoverable,
+            refs=[group[0] for group in question.evidence.groups],
+            facets=question.facets,
+        )
+
+
+class SampleSource(Protocol):
+    """Where a sample comes from when it is needed."""
+
+    def sample(self) -> Sample:
+        """The sample, decoded now if it is not in memory.
+
+        Raises
+        ------
+        DatasetError
+            If the file is broken there, or has changed since it was indexed.
+        """
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """The source of a sample that is there already."""
+
+    whole: Sample
+
+    def sample(self) -> Sample:
+        """The sample."""
+        return self.whole
+
+
 @dataclass(frozen=True, eq=False)
 class Case:
     """One question of one sample of one dataset, as judges and fixtures get it.
 
     ``dataset`` is the name asked for on the command line; ``sample_name`` and ``id`` are the slugs that
-    stand in node ids.
+    stand in node ids. ``brief`` is there at once; ``sample`` and ``question`` decode the sample, which is
+    kept only as long as somebody works with it.
     """
 
     dataset: str
     sample_name: str
-    sample: Sample
-    question: QAPair
+    brief: Brief
+    #: Which of the sample's questions it is, counted from 0.
+    position: int
+    source: SampleSource
+
+    @classmethod
+    def of(cls, dataset: str, sample_name: str, sample: Sample, question: QAPair) -> Case:
+        """A case of a sample that is in memory."""
+        uids = [other.uid for other in sample.qa_pairs]
+        return cls(dataset, sample_name, Brief.of(question), uids.index(question.uid), InMemory(sample))
+
+    @property
+    def sample(self) -> Sample:
+        """The conversation history and its questions."""
+        return self.source.sample()
+
+    @property
+    def question(self) -> QAPair:
+        """The question itself, with its evidence and its original record."""
+        return self.sample.qa_pairs[self.position]
+
+    @property
+    def uid(self) -> str:
+        """The question's stable identity inside its sample."""
+        return self.brief.uid
 
     @property
     def sample_id(self) -> str:
@@ -151,13 +249,9 @@ class Case:
     @property
     def history(self) -> list[Session]:
         """The sessions up to the question's checkpoint."""
-        sessions = self.sample.sessions
-        last = self.question.asked_after
-        if last is None:
-            return sessions
-        return sessions[: [session.session_id for session in sessions].index(last) + 1]
+        return self.sample.sessions[: self.question.asked_after]
 
     @property
     def id(self) -> str:
         """The node id of the question, ``himga/<dataset>/<sample>::<uid>``."""
-        return f"{self.sample_id}::{self.question.uid}"
+        return f"{self.sample_id}::{self.uid}"

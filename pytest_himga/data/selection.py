@@ -74,7 +74,7 @@ def select(
             case
             for case in dataset.cases()
             if (not samples or case.sample_name in in_samples[dataset.name])
-            and (not types or case.question.question_type.value in of_types[dataset.name])
+            and (not types or case.brief.type in of_types[dataset.name])
         ]
         chosen += cases if wanted is None else _stratified(cases, wanted, list(dataset.type_labels))
     if not chosen:
@@ -137,12 +137,12 @@ def _type_filter(datasets: Sequence[Dataset], types: Sequence[str]) -> Mapping[s
 def _stratified(cases: list[Case], wanted: Subset, type_order: list[str]) -> list[Case]:
     by_type: dict[str, list[Case]] = {name: [] for name in type_order}
     for case in cases:
-        by_type.setdefault(case.question.question_type.value, []).append(case)
+        by_type.setdefault(case.brief.type, []).append(case)
     counts = {name: len(members) for name, members in by_type.items() if members}
     seats = _apportioned(counts, wanted.size(len(cases)))
     kept: set[str] = set()
     for name, seat_count in seats.items():
-        ordered = sorted(by_type[name], key=lambda case: order_of(case.sample_name, case.question.uid))
+        ordered = sorted(by_type[name], key=lambda case: order_of(case.sample_name, case.uid))
         kept.update(case.id for case in ordered[:seat_count])
     return [case for case in cases if case.id in kept]
 

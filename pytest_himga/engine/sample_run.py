@@ -84,11 +84,11 @@ class SampleRun:
 
     def asked(self, case: Case) -> Asked:
         """What is known of a question; made at the first look."""
-        return self._asked.setdefault(case.question.uid, Asked())
+        return self._asked.setdefault(case.uid, Asked())
 
     def forget(self, case: Case) -> None:
         """Ask this question again next time (a rerun)."""
-        self._asked.pop(case.question.uid, None)
+        self._asked.pop(case.uid, None)
 
     async def ready(self, case: Case, backend: Backend) -> LiveMemory:
         """The memory, fed exactly up to the question's checkpoint."""

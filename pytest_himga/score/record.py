@@ -81,13 +81,13 @@ def record_of(
     case: Case, *, verdict: str, reason: str, k: int, judge: str = "", worker: str = "main"
 ) -> Record:
     """The record of a question with what is known before anything was measured."""
-    question = case.question
+    question = case.brief
     return Record(
         id=case.id,
         dataset=case.dataset,
         sample=case.sample_name,
         uid=question.uid,
-        type=question.question_type.value,
+        type=question.type,
         expects_abstention=question.expects_abstention,
         verdict=verdict,
         score=None,
@@ -96,7 +96,7 @@ def record_of(
         question=question.question,
         gold=question.gold,
         trap=question.trap,
-        evidence=[group[0] for group in question.evidence.groups],
+        evidence=list(question.refs),
         k=k,
         worker=worker,
     )

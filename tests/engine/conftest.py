@@ -14,8 +14,8 @@ from pytest_himga.memory.resolve import Backend, resolve_backend
 from pytest_himga.settings import Settings
 
 
-def ask(number: int, text: str, turns: list[str], after: str | None = None) -> QAPair:
-    """A question whose evidence are these turns, asked after that session."""
+def ask(number: int, text: str, turns: list[str], after: int | None = None) -> QAPair:
+    """A question whose evidence are these turns, asked after so many sessions."""
     return QAPair(
         str(number),
         text,
@@ -83,7 +83,7 @@ def lab(tmp_path, sample):
         else:
             found = Backend("mine", "fixture" if fixture else "attribute", backend, dict(options))
         engine = Engine(asked_for, found, None, "run", "main")
-        cases = [Case("mini", sample.sample_id, sample, question) for question in sample.qa_pairs]
+        cases = [Case.of("mini", sample.sample_id, sample, question) for question in sample.qa_pairs]
         if expect:
             engine.expect(cases)
         engines.append(engine)
@@ -96,9 +96,9 @@ def lab(tmp_path, sample):
 
 @pytest.fixture
 def at_checkpoints(sample):
-    """The same sample, its questions asked after these sessions."""
+    """The same sample, its questions asked after so many sessions."""
 
-    def make(*sessions: str | None) -> Sample:
+    def make(*sessions: int | None) -> Sample:
         questions = [
             replace(question, asked_after=after)
             for question, after in zip(sample.qa_pairs, sessions, strict=False)

@@ -203,7 +203,7 @@ def test_retrieve_gets_date_and_k_where_it_takes_them(lab, diary, retrieve, got)
 
 def test_the_date_is_the_questions_own_or_that_of_the_last_session_before_it(lab, diary, at_checkpoints):
     diary.retrieve = lambda self, query, date: self.write("asked on", date) or "x"
-    lab(diary, sample=at_checkpoints("1", "2", None, None)).results()
+    lab(diary, sample=at_checkpoints(1, 2, None, None)).results()
     assert [page[1] for page in diary.pages if page[0] == "asked on"][:3] == ["1 May", "2 May", "9 May"]
 
     diary.pages.clear()
@@ -389,7 +389,7 @@ def test_a_shared_instance_does_not_book_one_sample_on_the_next(lab):
 
 
 def test_feeding_on_to_a_later_checkpoint_is_booked_too(lab, at_checkpoints):
-    records = lab(Counting, sample=at_checkpoints("1", "2", None, None)).records()
+    records = lab(Counting, sample=at_checkpoints(1, 2, None, None)).records()
     assert [spent(record, "ingest")[0] for record in records] == [2, 4, 6, 6]
 
 

@@ -103,7 +103,7 @@ def seen_by(lab, verbatim, sample):
 
 
 def test_each_question_is_asked_at_its_checkpoint_of_one_memory(lab, verbatim, at_checkpoints):
-    records, seen, memories = seen_by(lab, verbatim, at_checkpoints("1", "2", "5", None))
+    records, seen, memories = seen_by(lab, verbatim, at_checkpoints(1, 2, 3, None))
     assert (seen, memories) == ([2, 4, 6, 6], 1)
     assert column(records, "verdict") == ["correct"] * 4
 
@@ -111,7 +111,7 @@ def test_each_question_is_asked_at_its_checkpoint_of_one_memory(lab, verbatim, a
 def test_a_question_of_an_earlier_checkpoint_never_meets_a_memory_that_heard_more(
     lab, verbatim, at_checkpoints
 ):
-    records, seen, memories = seen_by(lab, verbatim, at_checkpoints(None, "1", "1", None))
+    records, seen, memories = seen_by(lab, verbatim, at_checkpoints(None, 1, 1, None))
     assert (seen, memories) == ([6, 2, 2, 6], 2)
     assert column(records, "verdict") == ["correct", "wrong", "wrong", "correct"]
     assert [len(turns) for turns in verbatim.heard] == [6, 6]
@@ -121,13 +121,13 @@ def test_an_instance_is_reset_for_an_earlier_checkpoint(lab, verbatim, at_checkp
     instance = verbatim()
     seen = []
     verbatim.retrieve = lambda self, query: seen.append(len(self.turns)) or []
-    lab(instance, fixture=True, sample=at_checkpoints(None, "1", "2", None)).results()
+    lab(instance, fixture=True, sample=at_checkpoints(None, 1, 2, None)).results()
     assert seen == [6, 2, 4, 6]
 
 
 def test_looking_ahead_over_checkpoints_does_not_feed_again_for_what_is_known(lab, verbatim, at_checkpoints):
     verbatim.retrieve = lambda self, query: "It rewrites everything."
-    records = lab(verbatim, sample=at_checkpoints("1", "2", "5", None)).records()
+    records = lab(verbatim, sample=at_checkpoints(1, 2, 3, None)).records()
     assert column(records, "reason") == [REWRITES] * 4
     assert len(verbatim.heard) == 1
 
@@ -135,7 +135,7 @@ def test_looking_ahead_over_checkpoints_does_not_feed_again_for_what_is_known(la
 def test_settle_is_waited_for_at_every_checkpoint(lab, verbatim, at_checkpoints):
     settled = []
     verbatim.settle = lambda self: settled.append(len(self.turns))
-    lab(verbatim, sample=at_checkpoints("1", "2", "5", None)).results()
+    lab(verbatim, sample=at_checkpoints(1, 2, 3, None)).results()
     assert settled == [2, 4, 6]
 
 

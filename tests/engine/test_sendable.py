@@ -111,7 +111,10 @@ def test_a_record_of_dirty_texts_can_be_sent():
         trap="\udead",
     )
     record = record_of(
-        Case("mini", "one", Sample("one", "locomo", [], []), question), verdict="wrong", reason="\udbff", k=3
+        Case.of("mini", "one", Sample("one", "locomo", [], [question]), question),
+        verdict="wrong",
+        reason="\udbff",
+        k=3,
     )
     record.answer, record.judge, record.votes = "a \ud83d", "j\ud800", ["\ud800"]
     record.score, record.metrics, record.usage = (
@@ -131,7 +134,7 @@ def test_a_record_is_what_was_asked_before_anything_was_measured():
     question = QAPair(
         "7", "Who?", "Ada", QuestionType.TEMPORAL, EvidenceRef(groups=[["D1:1", "D1:2"], ["D2:1"]])
     )
-    case = Case("mini", "one", Sample("one", "locomo", [], [question]), question)
+    case = Case.of("mini", "one", Sample("one", "locomo", [], [question]), question)
     record = record_of(case, verdict="unscored", reason="not run", k=5, judge="evidence", worker="gw1")
     assert record == Record(
         id=case.id, dataset="mini", sample="one", uid=question.uid, type="temporal", expects_abstention=False,
@@ -143,7 +146,10 @@ def test_a_record_is_what_was_asked_before_anything_was_measured():
 def test_the_line_of_results_jsonl_has_exactly_the_fields_of_version_1():
     question = QAPair("7", "Who?", "Ada", QuestionType.TEMPORAL)
     record = record_of(
-        Case("mini", "one", Sample("one", "locomo", [], []), question), verdict="wrong", reason="", k=5
+        Case.of("mini", "one", Sample("one", "locomo", [], [question]), question),
+        verdict="wrong",
+        reason="",
+        k=5,
     )
     assert list(record.to_json()) == [
         "v", "id", "dataset", "sample", "uid", "type", "expects_abstention", "verdict", "score", "reason", "judge",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -41,7 +43,7 @@ def case(*groups: str | list[str], sample: Sample = SAMPLE, **more) -> Case:
     lists = [[group] if isinstance(group, str) else group for group in groups]
     evidence = EvidenceRef([member for group in lists for member in group], groups=lists)
     question = QAPair("0", "?", "an answer", QuestionType.SINGLE_HOP, evidence, **more)
-    return Case("mini", "garden", sample, question)
+    return Case.of("mini", "garden", replace(sample, qa_pairs=[question]), question)
 
 
 def judged(context: str | list[Recalled] | Context, *groups: str | list[str], **more) -> Verdict:

@@ -40,7 +40,7 @@ def verdict(answer, gold=None, *, category=4, trap=None, family="locomo", type_=
         trap=trap,
         gold=gold,
     )
-    case = Case(family, "one", Sample("one", family, [], [question]), question)
+    case = Case.of(family, "one", Sample("one", family, [], [question]), question)
     return LexicalJudge().judge(case, answer, Context(""))
 
 
