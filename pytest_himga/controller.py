@@ -143,6 +143,7 @@ class Controller:
                     type_labels=dataset.type_labels,
                     top_k=self.run.settings.top_k,
                     abstains=_abstains if self.tally.answers else None,
+                    errata=dataset.errata is not None,
                 )
         return found
 

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_himga.errors import HimgaError
+from pytest_himga.errors import DatasetError, HimgaError
 from pytest_himga.report.failure import EvidenceTurn, failure_text
 from pytest_himga.report.text import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pytest_himga.data.schema import Case
     from pytest_himga.engine.engine import Result
 
@@ -53,24 +55,32 @@ def _representation() -> Any:
 
 
 def describe(case: Case, result: Result) -> str:
-    """The failure text of a question."""
+    """The failure text of a question; of one whose sample cannot be read, what is known without it."""
     covered, context = result.covered, result.context
     found = set(covered.found_refs) if covered else set()
-    wanted = dict.fromkeys(case.question.evidence.turn_ids)
-    turns = [
-        EvidenceTurn(
-            message.turn_id, message.role, message.content, session.date_str, message.turn_id in found
-        )
-        for session in case.sample.sessions
-        for message in session.messages
-        if message.turn_id is not None and message.turn_id in wanted
-    ]
-    order = list(wanted)
-    turns.sort(key=lambda turn: order.index(turn.ref))
+    try:
+        date, turns = case.date_str, _evidence_turns(case, found)
+    except DatasetError:
+        date, turns = None, []
     return failure_text(
         result.record,
-        question_date=case.date_str,
+        question_date=date,
         evidence_turns=turns,
         excerpt=context.text if context else "",
         details=result.details,
     )
+
+
+def _evidence_turns(case: Case, found: Collection[str]) -> list[EvidenceTurn]:
+    """The turns that the evidence names, in its order; a session shows with its first turn."""
+    evidence = case.question.evidence
+    wanted = dict.fromkeys([*(group[0] for group in evidence.groups), *evidence.turn_ids])
+    turns: dict[str, EvidenceTurn] = {}
+    for s, session in enumerate(case.sample.sessions, start=1):
+        for t, message in enumerate(session.messages, start=1):
+            for ref in (message.turn_id or f"D{s}:{t}", session.session_id):
+                if ref in wanted and ref not in turns:
+                    turns[ref] = EvidenceTurn(
+                        ref, message.role, message.content, session.date_str, ref in found
+                    )
+    return [turns[ref] for ref in wanted if ref in turns]

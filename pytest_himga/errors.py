@@ -7,13 +7,15 @@
     ├── DatasetError         a dataset cannot be found or read (also a ValueError)
     │   └── UnknownDataset   no dataset of that name
     ├── SelectionError       a filter names nothing, or leaves no question
-    └── BackendError         the memory under test broke its contract, raised or hung
-        └── BackendTimeout   ... did not come back in time
+    ├── BackendError         the memory under test broke its contract, raised or hung
+    │   └── BackendTimeout   ... did not come back in time
+    └── NotApplicable        the memory under test cannot be asked this question, by its own design
 
 ``DatasetWarning`` is what a loader says about a defect that it could mend.
 
 The first three end a run before any work, as one sentence (``pytest.UsageError``; the translation
-happens in ``plugin.py``). A ``BackendError`` never ends a run: it makes questions *unscored*.
+happens in ``plugin.py``). A ``BackendError`` never ends a run: it makes questions *unscored*, and
+``NotApplicable`` makes one n/a.
 """
 
 from __future__ import annotations
@@ -48,8 +50,9 @@ class SelectionError(HimgaError):
 class BackendError(HimgaError):
     """The memory under test raised, hung or returned something that is not in its contract.
 
-    ``stage`` is where it happened (``ingest``, ``retrieve``, ``answer`` or ``judge``); ``details`` is
-    the backend's own traceback, without frames of pytest, asyncio or himga ("" if there is none).
+    ``stage`` is where it happened (``ingest``, ``retrieve``, ``answer`` or ``judge``; "" where it was not
+    the memory: the sample could not be read); ``details`` is the backend's own traceback, without frames
+    of pytest, asyncio or himga ("" if there is none).
     """
 
     def __init__(self, message: str, *, stage: str = "ingest", details: str = "") -> None:
@@ -61,6 +64,15 @@ class BackendError(HimgaError):
 
 class BackendTimeout(BackendError):
     """A call that did not come back in time; the memory cannot be used any further."""
+
+
+class NotApplicable(HimgaError):
+    """A question that this memory cannot be asked, by its own design; ``reason`` is the text."""
+
+    @property
+    def reason(self) -> str:
+        """What the memory lacks."""
+        return str(self)
 
 
 class DatasetWarning(UserWarning):

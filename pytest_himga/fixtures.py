@@ -8,11 +8,11 @@ from __future__ import annotations
 import traceback
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pytest_himga.errors import BackendError
+from pytest_himga.errors import BackendError, NotApplicable
 from pytest_himga.stash import ASKED, RESULT, RUN
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 class MemoryHandle:
     """The memory under test, fed exactly up to the question's checkpoint.
 
-    ``retrieve`` waits for an async memory too; ``instance`` is the backend's own object.
+    ``retrieve`` waits for an async memory too, and goes through the agent that asks the question, where
+    the memory has agents; ``instance`` is the backend's own object.
     """
 
     def __init__(self, run: Run, case: Case) -> None:
@@ -84,11 +85,17 @@ def _backend_from_fixture(request: pytest.FixtureRequest, case: Case, run: Run) 
 
 @contextmanager
 def _unscored_if_broken(request: pytest.FixtureRequest, case: Case) -> Iterator[None]:
-    """A backend that fails makes the question unscored in the user's own test too."""
+    """A backend that fails makes the question unscored in the user's own test too.
+
+    One that cannot be asked it by its own design skips the test, as it skips the built-in item.
+    """
     try:
         yield
-    except BackendError:
-        _give_up(request, case, request.config.stash[RUN].engine.result(case))
+    except (BackendError, NotApplicable):
+        result = request.config.stash[RUN].engine.result(case)
+        if result.record.verdict != "n/a":
+            _give_up(request, case, result)
+        _skip(request, result)
 
 
 def _give_up(request: pytest.FixtureRequest, case: Case, result: Result) -> None:
@@ -102,6 +109,13 @@ def _give_up(request: pytest.FixtureRequest, case: Case, result: Result) -> None
     pytest.fail(text, pytrace=False)
 
 
+def _skip(request: pytest.FixtureRequest, result: Result) -> NoReturn:
+    from pytest_himga.describe import not_applicable
+
+    request.node.stash[RESULT] = result
+    pytest.skip(not_applicable(result))
+
+
 @pytest.fixture
 def himga_memory(request: pytest.FixtureRequest, himga_case: Case) -> MemoryHandle:
     """The live memory, fed up to the question's checkpoint: `.retrieve(query)`, `.instance`."""
@@ -113,14 +127,17 @@ def himga_memory(request: pytest.FixtureRequest, himga_case: Case) -> MemoryHand
 
 @pytest.fixture
 def himga_context(request: pytest.FixtureRequest, himga_case: Case) -> Context:
-    """What the memory returned for the question: `.text`, and `.recalled` where it gave a list."""
+    """What the memory returned for the question: `.text`, and `.recalled` where it gave a list.
+
+    The test is skipped where the memory cannot be asked the question (another agent, a cold start).
+    """
     with _unscored_if_broken(request, himga_case):
         return request.config.stash[RUN].engine.context(himga_case)
 
 
 @pytest.fixture
 def himga_answer(request: pytest.FixtureRequest, himga_case: Case) -> str | None:
-    """The answer to the question; None where nothing produces one."""
+    """The answer to the question; None where nothing produces one. Skipped like `himga_context`."""
     with _unscored_if_broken(request, himga_case):
         return request.config.stash[RUN].engine.answer(himga_case)
 
@@ -138,9 +155,7 @@ def himga_verdict(request: pytest.FixtureRequest, himga_case: Case) -> Verdict:
     result = request.config.stash[RUN].engine.result(himga_case)
     if result.record.verdict == "unscored":
         _give_up(request, himga_case, result)
-    request.node.stash[RESULT] = result
     if result.record.verdict == "n/a":
-        from pytest_himga.describe import not_applicable
-
-        pytest.skip(not_applicable(result))
+        _skip(request, result)
+    request.node.stash[RESULT] = result
     return result.verdict

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from pytest_himga.run import Run
 
 
+#: The fixtures that ask the question of the test they are in.
+ASKING = frozenset({"himga_context", "himga_answer", "himga_verdict"})
+
+
 class NotCorrect(Exception):
     """A wrong or unscored question; carries the result, and its text is what a person reads."""
 
@@ -92,6 +96,11 @@ def case_of(item: pytest.Item, run: Run) -> Case | None:
         return item.case
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     return run.by_id.get(parameters.get(CASE_FIXTURE, ""))
+
+
+def asks(item: pytest.Item) -> bool:
+    """Whether the item asks its question of the memory, and does not only look at it or at the live memory."""
+    return isinstance(item, QuestionItem) or not ASKING.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 def release_sample(item: pytest.Item, run: Run) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_himga.describe import describe, failure_repr
-from pytest_himga.errors import BackendError
+from pytest_himga.errors import BackendError, DatasetError
 from pytest_himga.items import NotCorrect, QuestionItem, case_of
 from pytest_himga.stash import RESULT, RUN
 
@@ -30,7 +30,7 @@ def finish_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest
                 report.longrepr = failure_repr(describe(item.case, result), item.case.sample_id)
     elif call.when == "setup" and report.passed:
         return  # a user's own test: its outcome is still to come
-    elif call.when == "call" and call.excinfo and isinstance(call.excinfo.value, BackendError):
+    elif call.excinfo and call.when != "teardown" and _is_outage(call.excinfo.value):
         _book_outage(item, call.excinfo.value, report, run)
     brought = item.stash.get(RESULT, None)
     if brought is None:
@@ -59,12 +59,17 @@ def _set_outcome(
         report.longrepr = _skipped(item.case, headline)
 
 
-def _book_outage(item: pytest.Item, error: BackendError, report: pytest.TestReport, run: Run) -> None:
-    """A backend that fails inside a user's own test proves nothing: its question is unscored."""
+def _is_outage(error: BaseException) -> bool:
+    return isinstance(error, BackendError | DatasetError)
+
+
+def _book_outage(item: pytest.Item, error: BaseException, report: pytest.TestReport, run: Run) -> None:
+    """A backend that fails inside a user's own test proves nothing, nor does a sample that cannot be read."""
     case = case_of(item, run)
     if case is None:
         return
-    result = item.stash[RESULT] = run.engine.unasked(case, error.message, error)
+    backend_error = error if isinstance(error, BackendError) else None
+    result = item.stash[RESULT] = run.engine.unasked(case, str(error), backend_error)
     text = describe(case, result)
     report.longrepr = failure_repr(text, item.nodeid.split("::", 1)[0])
     if run.settings.tolerates_unscored:

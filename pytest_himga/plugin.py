@@ -16,7 +16,8 @@ from pytest_himga.fixtures import (  # pytest finds fixtures as attributes of th
     himga_memory,
     himga_verdict,
 )
-from pytest_himga.settings import add_options, read_settings, wants_a_run
+from pytest_himga.options import add_options, wants_a_run
+from pytest_himga.settings import read_settings
 from pytest_himga.stash import CHANNEL, NEXT, RUN, USAGE_ERROR
 
 if TYPE_CHECKING:
@@ -144,10 +145,10 @@ class ItemHooks:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Bring each sample's items together, whatever reordered them, and tell the engine of them."""
         from pytest_himga.collect import by_sample
-        from pytest_himga.items import case_of
+        from pytest_himga.items import asks, case_of
 
         session.items[:] = by_sample(session.items, self._run)
-        cases = (case_of(item, self._run) for item in session.items)
+        cases = (case_of(item, self._run) for item in session.items if asks(item))
         self._run.selected = list(dict.fromkeys(case for case in cases if case is not None))
 
     @pytest.hookimpl(tryfirst=True)

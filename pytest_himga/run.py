@@ -6,11 +6,16 @@ the run's id, so that all write into one folder.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_himga.data.catalog import open_dataset
+from pytest_himga.data.errata import apply_errata, read_errata
+from pytest_himga.data.index import index_folder
+from pytest_himga.data.progress import terminal_progress
+from pytest_himga.data.opening import Access, open_dataset
 from pytest_himga.data.selection import select
 from pytest_himga.errors import DatasetError, SettingsError
 from pytest_himga.memory.resolve import Backend, resolve_backend
@@ -96,16 +101,13 @@ def start_run(settings: Settings, *, worker: str = "main", shared: Mapping[str, 
     HimgaError
         The first thing that is wrong, as a sentence.
     """
-    datasets = [
-        open_dataset(spec, data_dir=settings.data_dir, base=settings.base, labels=settings.locomo_labels)
-        for spec in settings.datasets
-    ]
+    datasets = _open_datasets(settings, shared)
     cases = select(datasets, samples=settings.samples, types=settings.types, subset=settings.subset)
     backend = resolve_backend(settings.backend, settings.backend_options)
     _check_judge(settings, backend)
     asked = {case.dataset for case in cases}
     names = {
-        dataset.name: known_names(_types_asked(dataset, cases), settings.top_k)
+        dataset.name: _names_asked(dataset, cases, settings.top_k)
         for dataset in datasets
         if dataset.name in asked
     }
@@ -126,14 +128,44 @@ def start_run(settings: Settings, *, worker: str = "main", shared: Mapping[str, 
     return run
 
 
-def _types_asked(dataset: Dataset, cases: list[Case]) -> list[str]:
-    """The types that have an answerable question in this run; only these can have a threshold."""
-    asked = {
-        case.brief.type
-        for case in cases
-        if case.dataset == dataset.name and not case.brief.expects_abstention
-    }
-    return [name for name in dataset.type_labels if name in asked]
+def _open_datasets(settings: Settings, shared: Mapping[str, object] | None) -> list[Dataset]:
+    """Open all datasets, and tell them their errata. Only the controller downloads and announces."""
+    access = Access(
+        data_dir=settings.data_dir,
+        base=settings.base,
+        offline=settings.offline or shared is not None,
+        allow_unverified="unverified" in settings.allow,
+        index_folder=Path(str(shared["index"])) if shared else index_folder(),
+        announce=announce,
+        progress=terminal_progress(sys.stderr),
+    )
+    datasets = [
+        open_dataset(spec, labels=settings.locomo_labels, session_order=settings.session_order, access=access)
+        for spec in settings.datasets
+    ]
+    apply_errata([read_errata(spec, settings.errata_base) for spec in settings.errata], datasets)
+    return datasets
+
+
+def announce(text: str) -> None:
+    """Print what a person should read before the run: pytest's own terminal is not there yet."""
+    print(text, file=sys.stderr)  # noqa: T201 - a licence, a download: at most once for each dataset
+
+
+def _names_asked(dataset: Dataset, cases: list[Case], top_k: int) -> list[str]:
+    """What a threshold can hold in this run: a type, say, only if it has a question that counts for it."""
+    briefs = [
+        case.brief for case in cases if case.dataset == dataset.name and not case.brief.expects_abstention
+    ]
+    scored = [brief for brief in briefs if brief.recoverable]
+    types = {brief.type for brief in scored}
+    return known_names(
+        [name for name in dataset.type_labels if name in types],
+        top_k,
+        facets=[brief.facets for brief in scored],
+        unrecoverable=len(scored) < len(briefs),
+        errata=dataset.errata is not None,
+    )
 
 
 def _check_judge(settings: Settings, backend: Backend) -> None:

@@ -11,92 +11,26 @@ import math
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pytest_himga.errors import SelectionError, SettingsError, nearest
+from pytest_himga.options import (
+    ALLOWANCES,
+    DEFAULT_TIMEOUT,
+    DEFAULT_TOP_K,
+    GATE_MODES,
+    ITEMS,
+    LABELS,
+    OPTIONS,
+    SESSION_ORDERS,
+)
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Mapping, Sequence
 
     import pytest
 
     from pytest_himga.score.thresholds import Threshold
-
-GATE_MODES = ("verdict", "score", "none")
-LABELS = ("locomo", "himga")
-ITEMS = ("on", "off")
-DEFAULT_TOP_K = 10
-#: Seconds. A retrieve that takes longer is an outage for a CI; feeding a session may call an LLM.
-DEFAULT_TIMEOUT = 120.0
-LONG_CALL_FACTOR = 5.0
-
-
-@dataclass(frozen=True)
-class Option:
-    """One ``--himga-NAME``; ``many`` options are lists, ``cli_only`` ones have no environment or ini."""
-
-    name: str
-    metavar: str
-    help: str
-    many: bool = False
-    cli_only: bool = False
-
-    @property
-    def flag(self) -> str:
-        """``--himga-top-k``."""
-        return f"--himga-{self.name}"
-
-    @property
-    def ini(self) -> str:
-        """``himga_top_k``, which is also the attribute that argparse stores."""
-        return f"himga_{self.name.replace('-', '_')}"
-
-    @property
-    def variable(self) -> str:
-        """``HIMGA_TOP_K``."""
-        return self.ini.upper()
-
-
-OPTIONS = (
-    Option(
-        "dataset",
-        "NAME|PATH|NAME=PATH",
-        "benchmark to run: demo, a name found in --himga-data-dir, a file (.json, .json.gz) or a folder",
-        many=True,
-        cli_only=True,
-    ),
-    Option(
-        "backend",
-        "NAME",
-        "memory under test: null, full-context, bm25, oracle, an installed backend, "
-        "package.module:attribute, or a fixture's name",
-    ),
-    Option("backend-option", "KEY=VALUE", "passed to the backend's factory if it takes KEY", many=True),
-    Option("data-dir", "DIR", "folder that datasets are looked up in"),
-    Option("samples", "NAME,...", "only these samples", many=True),
-    Option("types", "TYPE,...", "only questions of these types", many=True),
-    Option("subset", "N|N%", "a stratified subset that stays the same when data is added"),
-    Option(
-        "locomo-labels",
-        "|".join(LABELS),
-        "names of LoCoMo's categories: by their content (locomo, default) or upstream HiMGA's table (himga)",
-    ),
-    Option("items", "|".join(ITEMS), "off: no built-in items, only your own tests that use himga fixtures"),
-    Option("top-k", "K", f"how many recalled things count, at most (default {DEFAULT_TOP_K})"),
-    Option(
-        "timeout",
-        "SECONDS",
-        f"limit for one call of the backend (default {DEFAULT_TIMEOUT:g}; "
-        f"{LONG_CALL_FACTOR:g} times that for ingest_session and settle)",
-    ),
-    Option("judge", "NAME", "evidence, lexical or package.module:attribute"),
-    Option("gate", "|".join(GATE_MODES), "what decides whether the run passes", many=True),
-    Option(
-        "min-score", "[DATASET:][NAME=]VALUE", "least score that passes, e.g. 0.7 or temporal=0.5", many=True
-    ),
-    Option("max-unscored", "N|N%", "unscored questions that are tolerated (default 0)"),
-)
 
 
 @dataclass(frozen=True)
@@ -113,6 +47,11 @@ class Settings:
     types: tuple[str, ...] = ()
     subset: str | None = None
     locomo_labels: str = "locomo"
+    session_order: str = "time"
+    errata: tuple[str, ...] = ()
+    errata_base: Path | None = None
+    offline: bool = False
+    allow: tuple[str, ...] = ()
     builtin_items: bool = True
     top_k: int = DEFAULT_TOP_K
     timeout: float = DEFAULT_TIMEOUT
@@ -147,29 +86,9 @@ class Settings:
             "gate": list(self.gates),
             "min_score": [threshold.text for threshold in self.thresholds],
             "max_unscored": self.max_unscored,
+            "offline": self.offline,
+            "allow": list(self.allow),
         }
-
-
-def add_options(parser: pytest.Parser) -> None:
-    """Put the one ``--help`` group and the ini keys into pytest's parser."""
-    group = parser.getgroup("himga", "memory benchmarks (pytest-himga)")
-    for option in OPTIONS:
-        group.addoption(
-            option.flag,
-            action="append" if option.many else "store",
-            default=None,
-            metavar=option.metavar,
-            dest=option.ini,
-            help=option.help.replace("%", "%%"),
-        )
-        if not option.cli_only:
-            kind: Literal["linelist", "string"] = "linelist" if option.many else "string"
-            parser.addini(option.ini, f"the same as {option.flag}", kind, default=None)
-
-
-def wants_a_run(options: argparse.Namespace) -> bool:
-    """Whether a himga run was asked for at all; all else is silent without it."""
-    return bool(getattr(options, "himga_dataset", None))
 
 
 def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = None) -> Settings:
@@ -181,7 +100,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = Non
         For the first value that cannot be used, naming the option and the nearest right spelling.
     """
     source = _Source(config, os.environ if environ is None else environ)
-    from pytest_himga.data.catalog import split_names
+    from pytest_himga.data.opening import split_names
     from pytest_himga.score.thresholds import parse_allowance
 
     base = source.base("dataset")
@@ -215,6 +134,11 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = Non
         types=source.words("types"),
         subset=subset,
         locomo_labels=source.choice("locomo-labels", LABELS),
+        session_order=source.choice("session-order", SESSION_ORDERS),
+        errata=source.words("errata"),
+        errata_base=source.base("errata"),
+        offline=source.switch("offline"),
+        allow=source.choices("allow", ALLOWANCES),
         builtin_items=source.choice("items", ITEMS) == "on",
         top_k=source.number("top-k", DEFAULT_TOP_K, whole=True),
         timeout=source.number("timeout", DEFAULT_TIMEOUT),
@@ -257,6 +181,9 @@ def _gates(source: _Source, thresholds: Sequence[Threshold]) -> tuple[tuple[str,
     if thresholds:
         return ("score",), "a threshold is set", True
     return ("verdict",), "no threshold is set", False
+
+
+_YES, _NO = {"yes", "true", "on", "1"}, {"no", "false", "off", "0"}
 
 
 class _Source:
@@ -322,6 +249,18 @@ class _Source:
         if value not in known:
             raise SettingsError(f"{self.written(name, value)} is unknown; {nearest(value, known)}")
         return value
+
+    def choices(self, name: str, known: tuple[str, ...]) -> tuple[str, ...]:
+        for value in (words := self.words(name)):
+            if value not in known:
+                raise SettingsError(f"{self.written(name, value)} is unknown; {nearest(value, known)}")
+        return words
+
+    def switch(self, name: str) -> bool:
+        value = (self.one(name) or "no").lower()
+        if value not in _YES | _NO:
+            raise SettingsError(f"{self.written(name, value)} is neither yes nor no")
+        return value in _YES
 
     def number(self, name: str, default: Any, *, whole: bool = False) -> Any:
         text = self.one(name)

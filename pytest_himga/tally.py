@@ -87,7 +87,9 @@ class Tally:
         if aside["scope"]:
             scopes = self.scopes.setdefault(f"{record.dataset}/{record.sample}", set())
             scopes.add((record.worker, aside["scope"]))
-        self.blank_turns[f"{record.dataset}/{record.sample}"] = aside["blank"]
+        # A question that could not be asked may have been told of before its sample was looked at.
+        sample = f"{record.dataset}/{record.sample}"
+        self.blank_turns[sample] = max(self.blank_turns.get(sample, 0), aside["blank"])
         self.backend_version = self.backend_version or aside["version"]
         if aside["answers"] is not None:
             self.answers = aside["answers"]

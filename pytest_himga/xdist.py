@@ -12,6 +12,7 @@ import pytest
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from pytest_himga.collect import PREFIX
+from pytest_himga.data.index import index_folder
 from pytest_himga.errors import SettingsError
 from pytest_himga.stash import CHANNEL, USAGE_ERROR
 
@@ -105,7 +106,11 @@ class ControllerHooks:
 
     def pytest_configure_node(self, node: WorkerController) -> None:
         """Tell a worker which run it belongs to."""
-        node.workerinput[CHANNEL] = {"run": self._run.run_id, "digests": self._run.digests}
+        node.workerinput[CHANNEL] = {
+            "run": self._run.run_id,
+            "digests": self._run.digests,
+            "index": str(index_folder()),
+        }
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:

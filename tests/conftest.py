@@ -9,6 +9,15 @@ from pathlib import Path
 
 import pytest
 
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory):
+    """Indexes and datasets are looked for in a folder of this session, not in the developer's own cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 REAL_DATA = Path(os.environ.get("HIMGA_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
@@ -158,6 +167,8 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("HIMGA_") and name != "HIMGA_TEST_DATA":
             monkeypatch.delenv(name)
+    # A download that nobody expects finds no server.
+    monkeypatch.setenv("HIMGA_DATA_MIRROR", "http://127.0.0.1:9")
     shell = ("CI", "BUILD_NUMBER", "FORCE_COLOR", "PY_COLORS", "PYTEST_ADDOPTS", "COLUMNS")
     # A run in this process would else take itself for a worker of ours.
     xdist = ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_XDIST_TESTRUNUID")

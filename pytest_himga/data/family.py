@@ -55,4 +55,6 @@ class Family:
     keys: frozenset[str]
     read: Callable[[RawRecord, ReadOptions], Sample]
     type_labels: Callable[[str], dict[str, str]]
+    #: The key that holds a sample's id, for errors about it.
+    id_field: str = "sample_id"
     skim: Callable[[bytes | memoryview], Skimmed | None] | None = None

@@ -9,11 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from pytest_himga.errors import DatasetError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _BOM = b"\xef\xbb\xbf"
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -75,10 +79,7 @@ def read_records(path: Path | str) -> RecordFile:
     and nothing else, for whatever cannot be read.
     """
     path = Path(path)
-    if not exists(path):
-        raise DatasetError(f"{path}: there is no such file or folder; check the path")
-    folder = _is_folder(path)
-    files = _json_files(path) if folder else [path]
+    files, folder = files_of(path)
     records: list[dict[str, Any]] = []
     origins: list[Path] = []
     digests: list[tuple[str, str]] = []
@@ -94,11 +95,40 @@ def read_records(path: Path | str) -> RecordFile:
     return RecordFile(path, records, sha256, files, origins)
 
 
+def files_of(path: Path) -> tuple[list[Path], bool]:
+    """List the files of a dataset, in the order in which they are read, and tell whether it is a folder.
+
+    Raises ``DatasetError`` if there is nothing, or a folder without ``.json`` files.
+    """
+    if not exists(path):
+        raise DatasetError(f"{path}: there is no such file or folder; check the path")
+    folder = _is_folder(path)
+    return (_json_files(path) if folder else [path]), folder
+
+
+def diagnose(file: Path, largest: int) -> None:
+    """Raise the ``DatasetError`` that says best what is wrong with a file of at most ``largest`` bytes."""
+    try:
+        small = file.stat().st_size <= largest
+    except OSError as error:
+        unreadable(file, error)
+    if small:
+        _records_of(file, _bytes_of(file))
+
+
+def decode_record(file: Path, data: bytes) -> dict[str, Any]:
+    """Decode the JSON object ``data``, a part of ``file``; raises ``DatasetError``."""
+    content = _json_of(file, _text_of(file, data))
+    if not isinstance(content, dict):
+        raise DatasetError(f"{file}: holds {shown(content)} where a record was; the file has changed")
+    return content
+
+
 def _is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
     except OSError as error:
-        _unreadable(path, error)
+        unreadable(path, error)
 
 
 def _json_files(folder: Path) -> list[Path]:
@@ -106,7 +136,7 @@ def _json_files(folder: Path) -> list[Path]:
         # a dangling link stays in, so that it is reported and not passed over
         files = [f for f in folder.iterdir() if f.suffix == ".json" and f.name[0] != "." and not f.is_dir()]
     except OSError as error:
-        _unreadable(folder, error)
+        unreadable(folder, error)
     if not files:
         raise DatasetError(
             f"{folder}: the folder holds no .json file; a dataset's folder holds its records as .json"
@@ -118,20 +148,52 @@ def _bytes_of(file: Path) -> bytes:
     try:
         data = file.read_bytes()
     except OSError as error:
-        _unreadable(file, error)
+        unreadable(file, error)
     if file.suffix == ".gz" or data.startswith(_GZIP_MAGIC):
         return _decompressed(file, data)
     return data
 
 
+def is_gzip(file: Path) -> bool:
+    """Tell whether ``file`` is gzip data by its first bytes; one that is only called so is an error."""
+    try:
+        with file.open("rb") as opened:
+            magic = opened.read(len(_GZIP_MAGIC))
+    except OSError as error:
+        unreadable(file, error)
+    if file.suffix == ".gz" and magic != _GZIP_MAGIC:
+        raise _no_gzip(file)
+    return magic == _GZIP_MAGIC
+
+
+def unpack(file: Path, target: BinaryIO) -> None:
+    """Write what the gzip file ``file`` holds into ``target``, block by block."""
+    import gzip
+    import shutil
+
+    with _gzip_errors(file), gzip.open(file) as packed:
+        shutil.copyfileobj(packed, target, 1 << 20)
+
+
 def _decompressed(file: Path, data: bytes) -> bytes:
     import gzip
-    import zlib
 
     if not data.startswith(_GZIP_MAGIC):
-        raise DatasetError(f"{file}: is called .gz and is not gzip data; rename it or compress it")
-    try:
+        raise _no_gzip(file)
+    with _gzip_errors(file):
         return gzip.decompress(data)
+
+
+def _no_gzip(file: Path) -> DatasetError:
+    return DatasetError(f"{file}: is called .gz and is not gzip data; rename it or compress it")
+
+
+@contextmanager
+def _gzip_errors(file: Path) -> Iterator[None]:
+    import zlib
+
+    try:
+        yield
     except EOFError:
         raise DatasetError(
             f"{file}: the gzip data end too early; the file is truncated, fetch it again"
@@ -188,7 +250,8 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")
 
 
-def _unreadable(path: Path, error: OSError) -> NoReturn:
+def unreadable(path: Path, error: OSError) -> NoReturn:
+    """Raise what an ``OSError`` means to the user."""
     raise DatasetError(
         f"{path}: cannot be read ({error.strerror or error}); check its permissions"
     ) from error

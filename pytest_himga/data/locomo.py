@@ -8,15 +8,16 @@ value. No record is ever skipped.
 from __future__ import annotations
 
 import re
-import warnings as python_warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_himga.data.dates import parse_date
-from pytest_himga.data.files import Place, RecordFile, read_records, shown
+from pytest_himga.data.family import Family, RawRecord, ReadOptions
+from pytest_himga.data.files import Place, shown
 from pytest_himga.data.identity import uid_of
 from pytest_himga.data.schema import EvidenceRef, Message, QAPair, QuestionType, Sample, Session
-from pytest_himga.errors import DatasetError, DatasetWarning, nearest
+from pytest_himga.data.whole import load_file
+from pytest_himga.errors import DatasetError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,27 +59,14 @@ def load_locomo(path: Path | str, labels: str = "locomo") -> list[Sample]:
     ``labels`` is ``locomo`` or ``himga``, see ``LABELS``. Emits a ``DatasetWarning`` for each defect
     that loses something; raises ``DatasetError`` for what cannot be read.
     """
-    found: list[str] = []
-    samples = read_locomo(read_records(path), found, labels)
-    for text in found:
-        python_warnings.warn(DatasetWarning(text), stacklevel=2)
-    return samples
+    _types(labels)
+    return load_file(path, LOCOMO, ReadOptions(labels=labels))
 
 
-def read_locomo(source: RecordFile, warnings: list[str], labels: str = "locomo") -> list[Sample]:
-    """Make the samples of records that are read already; appends its warnings' text to ``warnings``."""
-    types = _types(labels)
-    samples: list[Sample] = []
-    seen: dict[str, Path] = {}
-    for number, (record, file) in enumerate(zip(source.records, source.origins, strict=True)):
-        place = Place(file, _sample_id(record, number, file))
-        if place.sample in seen:
-            raise place.error(
-                "sample_id", f"a sample of this id stands in {seen[place.sample]} already; rename one"
-            )
-        seen[place.sample] = file
-        samples.append(_Reader(place, types, warnings).sample(record))
-    return samples
+def read(record: RawRecord, options: ReadOptions) -> Sample:
+    """Make the sample of one record."""
+    place = Place(record.file, _sample_id(record.data, record.number, record.file))
+    return _Reader(place, _types(options.labels), record.warnings).sample(record.data)
 
 
 def type_labels(labels: str = "locomo") -> dict[str, str]:
@@ -306,3 +294,6 @@ _KINDS = {dict: "an object", list: "a list", str: "a text", object: "a number"}
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+LOCOMO = Family(FAMILY, KEYS, read, type_labels)

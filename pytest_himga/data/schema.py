@@ -6,11 +6,14 @@ dataset all make the same thing. Nothing here knows about files or about pytest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_himga.data.identity import uid_of
+
+if TYPE_CHECKING:
+    from pytest_himga.data.errata import Erratum
 
 
 class QuestionType(StrEnum):
@@ -210,6 +213,8 @@ class Case:
     #: Which of the sample's questions it is, counted from 0.
     position: int
     source: SampleSource
+    #: What is known to be wrong with it, where errata were asked for.
+    erratum: Erratum | None = None
 
     @classmethod
     def of(cls, dataset: str, sample_name: str, sample: Sample, question: QAPair) -> Case:
@@ -225,7 +230,14 @@ class Case:
     @property
     def question(self) -> QAPair:
         """The question itself, with its evidence and its original record."""
-        return self.sample.qa_pairs[self.position]
+        question = self.sample.qa_pairs[self.position]
+        if self.erratum is not None and self.erratum.gold is not None:
+            return replace(question, gold=self.erratum.gold)
+        return question
+
+    def as_published(self) -> Case:
+        """The same question without its erratum."""
+        return replace(self, erratum=None)
 
     @property
     def uid(self) -> str:

@@ -97,8 +97,8 @@ def _sample_filter(datasets: Sequence[Dataset], samples: Sequence[str]) -> Mappi
     wanted: dict[str, set[str]] = defaultdict(set)
     homes: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for dataset in datasets:
-        for slug, sample in zip(dataset.sample_names, dataset.samples, strict=True):
-            for name in {slug, sample.sample_id}:
+        for slug, sample_id in zip(dataset.sample_names, dataset.sample_ids, strict=True):
+            for name in {slug, sample_id}:
                 homes[name].append((dataset.name, slug))
                 homes[f"{dataset.name}/{name}"].append((dataset.name, slug))
     for name in samples:

@@ -10,19 +10,22 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_himga.engine.background import Background
-from pytest_himga.engine.sample_run import Asked, SampleRun, default_judge
-from pytest_himga.errors import BackendError, BackendTimeout
+from pytest_himga.engine.judging import default_judge
+from pytest_himga.engine.sample_run import SampleRun
+from pytest_himga.errors import BackendError, BackendTimeout, NotApplicable
 from pytest_himga.judge.evidence import Coverage, coverage
 from pytest_himga.judge.resolve import resolve_judge
 from pytest_himga.judge.verdict import Judge, Verdict
 from pytest_himga.score.record import Record, record_of, sendable
-from pytest_himga.score.retrieval import retrieval_metrics
+from pytest_himga.score.retrieval import retrieval_metrics, session_recall
 from pytest_himga.score.summary import CHARACTERS_A_TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
 
     from pytest_himga.data.schema import Case
+    from pytest_himga.engine.asked import Asked
+    from pytest_himga.memory.boundary import History
     from pytest_himga.memory.protocol import Context
     from pytest_himga.memory.resolve import Backend
     from pytest_himga.report.run_folder import RunFolder
@@ -45,7 +48,11 @@ class Result:
 
 
 class Engine:
-    """Runs the samples of this process, one memory at a time."""
+    """Runs the samples of this process, one memory at a time.
+
+    A sample that cannot be read is a ``BackendError`` with the dataset's own sentence, for whichever method
+    comes first; ``result`` and ``unasked`` never raise one.
+    """
 
     def __init__(
         self, settings: Settings, backend: Backend, folder: RunFolder | None, run_id: str, worker: str
@@ -62,7 +69,7 @@ class Engine:
         self._scopes = 0
 
     def expect(self, cases: Sequence[Case]) -> None:
-        """The questions that are selected to run; a sample looks ahead among these only."""
+        """The questions that are selected to run, in their order; a sample looks ahead among these only."""
         for case in cases:
             self._cases.setdefault(case.sample_id, []).append(case)
 
@@ -76,7 +83,10 @@ class Engine:
         self.backend = self.backend.with_target(value)
         run = self._runs.pop(case.sample_id, None)
         if run is not None:
-            self._background.run(run.close())
+            try:
+                self._background.run(run.close())
+            finally:
+                run.let_go()
 
     def judge(self, case: Case) -> Judge:
         """The judge of this run; by default it depends on whether the backend answers by itself."""
@@ -84,27 +94,32 @@ class Engine:
             answers = self.backend.answers
             if answers is None:
                 run = self._run(case)
-                answers = self._wait(run, run.ready(case, self.backend)).answers
+                answers = "answer" in self._wait(run, run.started(case, self.backend)).offers
             self._judge = default_judge(answers)
         return self._judge
 
     def context(self, case: Case) -> Context:
-        """What the memory returned for the question; raises ``BackendError``."""
+        """What the memory returned for the question; raises ``BackendError``, or ``NotApplicable``."""
         run = self._run(case)
         return self._wait(run, run.context(case, self.backend))
 
     def answer(self, case: Case) -> str | None:
-        """The backend's own answer, None where it gives none; raises ``BackendError``."""
+        """The backend's own answer, None where it gives none; raises as ``context`` does."""
         run = self._run(case)
         return self._wait(run, run.answer(case, self.backend))
 
     def retrieve(self, case: Case, query: str) -> Any:
-        """What the live memory, fed up to the question's checkpoint, returns for any query."""
+        """What the live memory, fed up to the question's checkpoint, returns for any query.
+
+        The agent of the question asks, where the memory has agents; a cold start is not made.
+        """
         run = self._run(case)
 
         async def ask() -> Any:
             memory = await run.ready(case, self.backend)
-            return await memory.retrieve(query, date=case.date_str, k=self.settings.top_k)
+            opened = run.opened(case)
+            view = await memory.whole.as_agent(opened.question.as_agent, "retrieve")
+            return await view.retrieve(query, date=opened.date_str, k=self.settings.top_k)
 
         return self._wait(run, ask())
 
@@ -119,16 +134,18 @@ class Engine:
         try:
             judge = self.judge(case)
             verdict = self._wait(run, run.verdict(case, self.backend, judge))
-            error = None
+        except NotApplicable as declined:
+            return self._unjudged(case, run, Verdict("n/a", reason=declined.reason), None)
         except BackendError as raised:
-            verdict, error = Verdict("unscored", reason=raised.message), raised
-        return self._result(case, run, verdict, error)
+            unscored = Verdict("unscored", reason=raised.message)
+            if not raised.stage:  # the sample could not be read
+                return self._unjudged(case, run, unscored, raised)
+            return self._result(case, run, unscored, raised)
+        return self._result(case, run, verdict, None)
 
     def unasked(self, case: Case, reason: str, error: BackendError | None = None) -> Result:
         """The unscored result of a question that could not even be asked."""
-        result = self._result(case, self._run(case), Verdict("unscored", reason=reason), error)
-        result.record.judge = ""  # no judge has seen it
-        return result
+        return self._unjudged(case, self._run(case), Verdict("unscored", reason=reason), error)
 
     def forget(self, case: Case) -> None:
         """Ask the question again next time: pytest runs its item once more."""
@@ -144,7 +161,10 @@ class Engine:
         """The last item of the sample is done: close its memory; raises ``BackendError``."""
         run = self._runs.pop(sample_id, None)
         if run is not None:
-            self._wait(run, run.close())
+            try:
+                self._wait(run, run.close())
+            finally:
+                run.let_go()
 
     def close(self) -> None:
         """Close what is left (after -x or Ctrl-C) and end the background loop."""
@@ -162,17 +182,17 @@ class Engine:
             cases = self._cases.get(case.sample_id) or [case]
             run = SampleRun(cases, self.settings, self._new_scope, self._background)
             self._runs[case.sample_id] = run
-        return run
+        return run.turn_of(case)
 
     def _wait(self, run: SampleRun, work: Coroutine[Any, Any, T]) -> T:
         try:
             return self._background.run(work)
-        except BackendTimeout as error:
-            if error.stage != "judge":  # a judge that hangs says nothing about the memory
-                run.fail(error)
-            raise
-        except BackendError:
-            raise
+        except (BackendError, NotApplicable) as error:
+            if isinstance(error, BackendTimeout) and error.stage != "judge":
+                run.fail(error)  # a judge that hangs says nothing about the memory
+            # pytest keeps the last error of a run, and the frames below here would keep a whole sample.
+            error.__context__ = None
+            raise error.with_traceback(None) from None
         except BaseException:
             # Ctrl-C, or a plugin's time limit: the call may hang, and nothing more may be asked of it.
             run.abandon()
@@ -184,9 +204,14 @@ class Engine:
         unique = f"{self._run_id}/{self._worker}/{self._scopes}"
         return f"himga-{self._run_id}-{hashlib.sha256(unique.encode()).hexdigest()[:8]}"
 
+    def _unjudged(self, case: Case, run: SampleRun, verdict: Verdict, error: BackendError | None) -> Result:
+        result = self._result(case, run, verdict, error)
+        result.record.judge = ""  # no judge has seen it
+        return result
+
     def _result(self, case: Case, run: SampleRun, verdict: Verdict, error: BackendError | None) -> Result:
         asked = run.asked(case)
-        context = asked.context
+        context, opened = asked.context, run.peek(case)
         record = record_of(
             case,
             verdict=verdict.value,
@@ -199,12 +224,15 @@ class Engine:
         record.votes = list(verdict.votes)
         record.answer = asked.answer
         record.abstention = verdict.abstention
-        record.stage = error.stage if error else None
+        record.stage = (error.stage or None) if error else None
         self._book(record, asked, run)
         covered = None
-        if context is not None:
-            covered = coverage(case, context)
-            self._describe_context(record, case, context, covered, verdict)
+        if opened is not None:
+            record.evidence = [group[0] for group in opened.question.evidence.groups]
+            if context is not None:
+                covered = coverage(opened, context)
+                self._describe_context(record, context, covered)
+                self._measure(record, opened, context, run.history, verdict)
         record.make_sendable()
         details = error.details if error else ""
         return Result(record, verdict, context, covered, details, self._aside(asked, run))
@@ -215,9 +243,7 @@ class Engine:
         usage = {"ingest": run.ingest_usage, **(asked.usage or {})}
         record.usage = {stage: asdict(used) for stage, used in usage.items() if used is not None}
 
-    def _describe_context(
-        self, record: Record, case: Case, context: Context, covered: Coverage, verdict: Verdict
-    ) -> None:
+    def _describe_context(self, record: Record, context: Context, covered: Coverage) -> None:
         record.found = covered.found_refs
         record.context_chars = len(context.text)
         record.context_tokens = len(context.text) // CHARACTERS_A_TOKEN
@@ -228,19 +254,27 @@ class Engine:
                 {"turns": list(r.turn_ids), "sessions": list(r.session_ids), "score": r.score}
                 for r in context.recalled
             ]
+
+    def _measure(
+        self, record: Record, opened: Case, context: Context, history: History | None, verdict: Verdict
+    ) -> None:
+        """The numbers beside the verdict; how well it was retrieved is known by ids only."""
+        question, top_k = opened.question, self.settings.top_k
         if verdict.value in ("correct", "wrong"):
             record.metrics = dict(verdict.metrics)
-        groups = case.question.evidence.groups
-        if groups and context.has_ids and not case.question.expects_abstention:
-            ranked = [{*r.turn_ids, *r.session_ids} for r in context.recalled or ()]
-            record.metrics |= retrieval_metrics(ranked, groups, self.settings.top_k)
+        groups = question.evidence.groups
+        if history is not None and groups and context.has_ids and not question.expects_abstention:
+            ranked = context.ids(history.session_ids)
+            record.metrics |= retrieval_metrics(ranked, groups, top_k)
+            wanted = history.evidence_sessions(question.evidence, len(opened.history))
+            record.metrics |= session_recall(context.sessions, wanted, top_k)
 
     def _aside(self, asked: Asked, run: SampleRun) -> dict[str, Any]:
         memory = run.memory
         return {
             "returned": asked.returned,
             "scope": run.scope,
-            "blank": run.history.blank_turns,
+            "blank": run.history.blank_turns if run.history else 0,
             "version": sendable(memory.version) if memory else None,
-            "answers": memory.answers if memory else None,
+            "answers": "answer" in memory.offers if memory else None,
         }

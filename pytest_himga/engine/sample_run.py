@@ -2,61 +2,48 @@
 
 Everything is remembered per question, so that an item, a user's own test and a look ahead share one
 retrieve. An error of the backend is remembered too: it makes questions unscored, never wrong.
+
+A history is fed up to a question's checkpoint and no further. Where items come in another order than
+checkpoints, the questions that feeding goes past are asked on the way: a memory cannot unhear, and to
+feed a fresh one for each of them would take the longest part of a run again and again.
 """
 
 from __future__ import annotations
 
-import inspect
 import time
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from pytest_himga.engine.background import Background, Caller, Lane
-from pytest_himga.engine.faults import failed
+from pytest_himga.data.schema import InMemory
+from pytest_himga.engine import asking
+from pytest_himga.engine.asked import Asked
+from pytest_himga.engine.judging import ask_judge, is_ours
 from pytest_himga.engine.live_memory import LiveMemory
-from pytest_himga.errors import BackendError, BackendTimeout
+from pytest_himga.errors import BackendError, BackendTimeout, DatasetError, NotApplicable
 from pytest_himga.judge.evidence import REWRITES, EvidenceJudge, is_in_doubt, quotes
-from pytest_himga.judge.resolve import resolve_judge
-from pytest_himga.judge.verdict import Judge, Verdict, problem_of
-from pytest_himga.memory.boundary import History, read_context
+from pytest_himga.memory.boundary import History
 from pytest_himga.memory.protocol import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Sequence
 
     from pytest_himga.data.schema import Case
+    from pytest_himga.engine.background import Background
+    from pytest_himga.judge.verdict import Judge, Verdict
     from pytest_himga.memory.protocol import Context
     from pytest_himga.memory.resolve import Backend
     from pytest_himga.settings import Settings
-
-T = TypeVar("T")
 
 #: Nothing quotes a turn, but not every context is there, so it is not known that the memory rewrites text.
 UNTOLD = "this text quotes no turn of the history, and another question, which might have told why, failed"
 
 
-@dataclass
-class Asked:
-    """What one question has brought so far; ``ms`` and ``usage`` are by stage."""
-
-    context: Context | None = None
-    returned: int = 0
-    answer: str | None = None
-    verdict: Verdict | None = None
-    error: BackendError | None = None
-    judge_error: BackendError | None = None
-    ms: dict[str, float] | None = None
-    usage: dict[str, Usage] | None = None
-
-    def spend(self, stage: str, started: float, usage: Usage | None = None) -> None:
-        """Book the time since ``started`` (``perf_counter``), and what was used."""
-        self.ms = {**(self.ms or {}), stage: (time.perf_counter() - started) * 1000}
-        if usage is not None:
-            self.usage = {**(self.usage or {}), stage: usage}
-
-
 class SampleRun:
-    """The pipeline of one sample. Its coroutines are driven by the engine, one at a time."""
+    """The pipeline of one sample. Its coroutines are driven by the engine, one at a time.
+
+    It holds the decoded sample, and nothing else in the engine does: see ``let_go``. ``cases`` are the
+    questions that are selected to run, in the order of their items.
+    """
 
     def __init__(
         self,
@@ -66,8 +53,8 @@ class SampleRun:
         background: Background,
     ) -> None:
         self.cases = cases
-        self.sample = cases[0].sample
-        self.history = History.of(self.sample)
+        #: The sample as it crosses the boundary; None until a question is looked at.
+        self.history: History | None = None
         self.memory: LiveMemory | None = None
         self.error: BackendError | None = None
         self.ingest_usage: Usage | None = None
@@ -78,9 +65,18 @@ class SampleRun:
         self._new_scope = new_scope
         self._background = background
         self._asked: dict[str, Asked] = {}
+        self._places = {case.uid: place for place, case in enumerate(cases)}
+        self._turn = -1
+        self._unreadable: BackendError | None = None
         self._quotes: bool | None = None
         self._look_ahead_error: BackendError | None = None
-        self._answers = False
+        #: The optional methods of this backend's memories; None until there was one.
+        self._offers: frozenset[str] | None = None
+
+    def turn_of(self, case: Case) -> SampleRun:
+        """It is the turn of this question: those before it in the order have had theirs."""
+        self._turn = self._places.get(case.uid, -1)
+        return self
 
     def asked(self, case: Case) -> Asked:
         """What is known of a question; made at the first look."""
@@ -90,36 +86,115 @@ class SampleRun:
         """Ask this question again next time (a rerun)."""
         self._asked.pop(case.uid, None)
 
-    async def ready(self, case: Case, backend: Backend) -> LiveMemory:
-        """The memory, fed exactly up to the question's checkpoint."""
+    # -- the sample -----------------------------------------------------------------------------
+
+    def opened(self, case: Case) -> Case:
+        """The question over the sample in memory, which is decoded at the first look.
+
+        Raises ``BackendError`` with the sentence of the ``DatasetError`` if it cannot be read.
+        """
+        known = self._history_of(case).sample
+        questions = known.qa_pairs
+        if case.position >= len(questions) or questions[case.position].uid != case.uid:
+            raise BackendError(
+                f"{case.id}: the file has another question in its place than when it was indexed; run it again",
+                stage="",
+            )
+        return replace(case, source=InMemory(known))
+
+    def peek(self, case: Case) -> Case | None:
+        """The same, where the sample is in memory; None where it is not, or has no such question."""
+        try:
+            return self.opened(case) if self.history is not None else None
+        except BackendError:
+            return None
+
+    def let_go(self) -> None:
+        """Let go of the sample: who still holds this run, or an error of it, does not hold the data."""
+        self.history = None
+
+    def _history_of(self, case: Case) -> History:
+        if self._unreadable is not None:
+            raise self._unreadable
+        if self.history is None:
+            try:
+                self.history = History.of(case.source.sample())
+            except DatasetError as error:
+                self._unreadable = BackendError(str(error), stage="")
+                raise self._unreadable from None
+        return self.history
+
+    # -- the memory -----------------------------------------------------------------------------
+
+    async def started(self, case: Case, backend: Backend, until: int | None = None) -> LiveMemory:
+        """The memory; a new one if it has heard more than ``until`` sessions, for it cannot unhear."""
+        history = self._history_of(case)
         if self.error is not None:
             raise self.error
-        until = len(case.history)
         try:
-            if self.memory is not None and until < self.memory.fed:
-                # It has heard too much for this question, and a memory cannot unhear.
+            if self.memory is not None and until is not None and until < self.memory.fed:
                 await self.close()
             if self.memory is None:
                 self.scope = self._new_scope()
                 self.memory = LiveMemory(
-                    backend, self.history, self.scope, self._settings.timeout, self._background
+                    backend, history, self.scope, self._settings.timeout, self._background
                 )
                 await self.memory.start()
-                self._answers = self.memory.answers
-                await self._feed(self.memory, until)
-            elif until > self.memory.fed:
-                await self._feed(self.memory, until)
+                self._offers = self.memory.offers
         except BackendError as error:
             self.fail(error)
             raise
         return self.memory
 
+    async def ready(self, case: Case, backend: Backend) -> LiveMemory:
+        """The memory, fed exactly up to the question's checkpoint."""
+        until = len(self.opened(case).history)
+        memory = await self.started(case, backend, until)
+        if memory.settled and memory.fed == until:
+            return memory
+        for checkpoint, other in self._on_the_way(case, memory, until):
+            await self._feed(memory, checkpoint)
+            try:
+                await self._retrieve(other, memory)
+                await self._answer(other, memory)
+            except BackendError:
+                # It is remembered for that question; only a memory that is gone is gone for this one too.
+                if self.error is not None:
+                    raise self.error from None
+        await self._feed(memory, until)
+        return memory
+
+    def _on_the_way(self, case: Case, memory: LiveMemory, until: int) -> list[tuple[int, Case]]:
+        """The questions that feeding up to ``until`` goes past, with their checkpoints, in that order.
+
+        Only those whose turn is still to come: one that came before may have been skipped, or may have
+        ended the process that ran it.
+        """
+        found: list[tuple[int, Case]] = []
+        for other in self.cases[self._turn + 1 :]:
+            if other.uid == case.uid or not self.asked(other).is_open(answers=self._answers):
+                continue
+            try:
+                opened = self.opened(other)
+            except BackendError:
+                continue  # it will say so itself
+            checkpoint = len(opened.history)
+            if memory.fed <= checkpoint < until and not asking.why_not(opened.question, memory.offers):
+                found.append((checkpoint, opened))
+        return sorted(found, key=lambda pair: pair[0])
+
     async def _feed(self, memory: LiveMemory, until: int) -> None:
-        before = await memory.usage("ingest")
-        await memory.feed(until)
-        self.ingest_ms = memory.ingest_ms
-        if before is not None and (after := await memory.usage("ingest")) is not None:
-            self.ingest_usage = (self.ingest_usage or Usage()) + (after - before)
+        if memory.settled and memory.fed == until:
+            return
+        try:
+            before = await memory.whole.usage("ingest")
+            await memory.feed(until)
+            self.ingest_ms = memory.ingest_ms
+            if before is not None and (after := await memory.whole.usage("ingest")) is not None:
+                self.ingest_usage = (self.ingest_usage or Usage()) + (after - before)
+        except BackendError as error:
+            self.fail(error)
+            raise
 
     def fail(self, error: BackendError) -> None:
         """The sample's remaining questions cannot be asked, and why."""
@@ -133,37 +208,42 @@ class SampleRun:
         if memory is not None:
             memory.abandon()
 
+    async def close(self) -> None:
+        """Close the memory; what its questions have brought is kept."""
+        memory, self.memory = self.memory, None
+        if memory is not None:
+            await memory.close()
+
+    @property
+    def _answers(self) -> bool:
+        return self._offers is not None and "answer" in self._offers
+
+    # -- asking ---------------------------------------------------------------------------------
+
     async def context(self, case: Case, backend: Backend) -> Context:
-        """What the memory returned for the question."""
+        """What the memory returned for the question; raises ``NotApplicable`` where it cannot be asked it."""
         asked = self.asked(case)
+        if asked.error is None and asked.context is None:
+            try:
+                opened = self.opened(case)
+                await self._check_applies(opened, backend)
+                memory = await self.ready(case, backend)
+            except BackendError as error:
+                self._note(asked, error)
+                raise
+            await self._retrieve(opened, memory)
         if asked.error is not None:
             raise asked.error
-        if asked.context is not None:
-            return asked.context
-        top_k = self._settings.top_k
-        try:
-            memory = await self.ready(case, backend)
-            memory.reveal(case.question)
-            retrieving = memory.retrieve(case.question.question, date=case.date_str, k=top_k)
-            returned = await _booked(asked, "retrieve", memory, retrieving)
-            asked.context, asked.returned = _read(returned, self.history, top_k)
-        except BackendError as error:
-            self._note(asked, error)
-            raise
+        assert asked.context is not None  # noqa: S101 - for the type checker: else there is an error
         return asked.context
 
     async def answer(self, case: Case, backend: Backend) -> str | None:
         """The backend's own answer; None where it gives none."""
-        asked = self.asked(case)
         await self.context(case, backend)
-        if asked.answer is None and self._answers:
+        asked = self.asked(case)
+        if asked.is_open(answers=self._answers):
             memory = await self.ready(case, backend)
-            try:
-                answering = memory.answer(case.question.question)
-                asked.answer = await _booked(asked, "answer", memory, answering)
-            except BackendError as error:
-                self._note(asked, error)
-                raise
+            await self._answer(self.opened(case), memory)
         return asked.answer
 
     async def verdict(self, case: Case, backend: Backend, judge: Judge) -> Verdict:
@@ -174,26 +254,50 @@ class SampleRun:
         if asked.verdict is None:
             context = await self.context(case, backend)
             answer = await self.answer(case, backend)
+            # What was fed is what is judged, whatever has become of the file; but a judge of the user's may
+            # keep what it gets, and must not keep the sample in memory.
+            judged = self.opened(case) if is_ours(judge) else case
             started, limit = time.perf_counter(), self._settings.timeout
             try:
-                verdict = await _ask_judge(judge, case, answer, context, limit, self._background)
+                verdict = await ask_judge(judge, judged, answer, context, limit, self._background)
             except BackendError as error:
                 asked.judge_error = error
                 raise
             asked.spend("judge", started, verdict.usage)
             if isinstance(judge, EvidenceJudge) and verdict.reason == REWRITES:
                 if await self._quotes_turns(backend):
-                    verdict = judge.judge(case, answer, replace(context, verbatim=True))
+                    verdict = judge.judge(judged, answer, replace(context, verbatim=True))
                 elif self._look_ahead_error is not None:
                     verdict = replace(verdict, reason=f"{UNTOLD}: {self._look_ahead_error.message}")
             asked.verdict = verdict
         return asked.verdict
 
-    async def close(self) -> None:
-        """Close the memory; what its questions have brought is kept."""
-        memory, self.memory = self.memory, None
-        if memory is not None:
-            await memory.close()
+    async def _check_applies(self, opened: Case, backend: Backend) -> None:
+        """Decline the question, before anything is fed for it, if no memory of this kind can be asked it."""
+        question = opened.question
+        if question.cross_agent or question.cold_start:
+            if self._offers is None:
+                await self.started(opened, backend)
+            if reason := asking.why_not(question, self._offers or frozenset()):
+                raise NotApplicable(reason)
+
+    async def _retrieve(self, opened: Case, memory: LiveMemory) -> None:
+        asked = self.asked(opened)
+        if asked.error is None and asked.context is None:
+            try:
+                await asking.retrieve(asked, opened, memory, self._settings.top_k)
+            except BackendError as error:
+                self._note(asked, error)
+                raise
+
+    async def _answer(self, opened: Case, memory: LiveMemory) -> None:
+        asked = self.asked(opened)
+        if asked.is_open(answers=self._answers):
+            try:
+                await asking.answer(asked, opened, memory)
+            except BackendError as error:
+                self._note(asked, error)
+                raise
 
     async def _quotes_turns(self, backend: Backend) -> bool:
         """Whether any selected question's context quotes a turn of the sample word for word.
@@ -203,13 +307,17 @@ class SampleRun:
         """
         if self._quotes is None:
             self._quotes = False
-            for case in self.cases:
+            for place, case in enumerate(self.cases):
+                if place < self._turn and self.asked(case).is_open(answers=False):
+                    continue  # its turn is over
                 try:
                     context = await self.context(case, backend)
+                except NotApplicable:
+                    continue
                 except BackendError as error:
                     self._look_ahead_error = error
                     continue
-                if is_in_doubt(context) and quotes(self.sample, context):
+                if is_in_doubt(context) and quotes(self._history_of(case).sample, context):
                     self._quotes = True
                     break
         return self._quotes
@@ -218,55 +326,3 @@ class SampleRun:
         asked.error = error
         if isinstance(error, BackendTimeout):
             self.fail(error)
-
-
-def _read(returned: object, history: History, top_k: int) -> tuple[Context, int]:
-    try:
-        return read_context(returned, history, top_k)
-    except BackendError:
-        raise
-    except Exception as error:  # noqa: BLE001 - a list that loads as it is read is the backend's code too
-        raise failed("reading what retrieve() returned", error, "retrieve") from None
-
-
-async def _booked(asked: Asked, stage: str, memory: LiveMemory, work: Coroutine[Any, None, T]) -> T:
-    """The result of ``work``, with its time and what the memory used for it."""
-    try:
-        before = await memory.usage(stage)
-        started = time.perf_counter()
-        result = await work
-        asked.spend(stage, started)
-    finally:
-        work.close()
-    if before is not None and (after := await memory.usage(stage)) is not None:
-        asked.usage = {**(asked.usage or {}), stage: after - before}
-    return result
-
-
-async def _ask_judge(
-    judge: Judge, case: Case, answer: str | None, context: Context, limit: float, background: Background
-) -> Verdict:
-    """The verdict of any judge; a user's own runs in a thread of its own and has a limit."""
-    if type(judge).__module__.startswith("pytest_himga."):
-        return judge.judge(case, answer, context)
-    lane = Lane("judge")
-    try:
-        verdict: Any = await Caller(lane, background).one(
-            "judge()",
-            lambda: judge.judge(case, answer, context),
-            limit=limit,
-            stage="judge",
-            on_loop=inspect.iscoroutinefunction(judge.judge),
-        )
-    finally:
-        lane.close()
-    problem = problem_of(verdict)
-    if problem:
-        raise BackendError(f"the judge {judge.name} {problem}", stage="judge")
-    checked: Verdict = verdict
-    return checked
-
-
-def default_judge(answers: bool) -> Judge:
-    """``lexical`` where the backend answers by itself, else ``evidence``."""
-    return resolve_judge("lexical" if answers else "evidence")

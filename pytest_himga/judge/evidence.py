@@ -7,13 +7,18 @@ name or a neighbouring turn, because it would be found anywhere.
 
 A memory that rewrites what it heard cannot be scored by text: if its non-empty contexts quote no turn of
 the sample at all, its questions are unscored rather than wrong.
+
+Where a dataset names whole sessions as evidence, a returned id of the session or of any of its turns hits
+it. Plain text proves a session only by holding all of it, as the whole history does: which of its turns
+matters, nobody has said, and many a turn stands in several sessions. So a text that holds less decides
+nothing, and the question is unscored.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -28,15 +33,25 @@ if TYPE_CHECKING:
 #: Turns with fewer words than this are too common to be found by their words alone.
 FEWEST_WORDS = 4
 REWRITES = "the memory rewrites text: return Recalled with turn_ids, or judge answers"
+SESSIONS_ONLY = (
+    "the evidence is whole sessions, and plain text does not tell which it is from: "
+    "return Recalled with session_ids or turn_ids, or judge answers"
+)
 _CAPTION = re.compile(r"^\[Image: .*?\]\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Which evidence groups a context holds; ``refs`` are the groups' first members, in order."""
+    """Which evidence groups a context holds; ``refs`` are the groups' first members, in order.
+
+    ``undecided`` counts groups of whole sessions that were not found and may be there all the same;
+    ``of_sessions`` says that all groups are such.
+    """
 
     refs: tuple[str, ...]
     found: tuple[bool, ...]
+    undecided: int = 0
+    of_sessions: bool = False
 
     @property
     def share(self) -> float:
@@ -63,29 +78,42 @@ class EvidenceJudge:
             return Verdict("n/a", reason="the dataset names no evidence for this question")
         covered = coverage(case, context)
         found, total = sum(covered.found), len(covered.found)
+        if covered.undecided:
+            return Verdict("unscored", reason=SESSIONS_ONLY)
         if not found and is_in_doubt(context) and not quotes(case.sample, context):
             return Verdict("unscored", reason=REWRITES)
-        reason = f"{found} of {total} evidence turn{'s' if total > 1 else ''} in the context"
+        kind = "session" if covered.of_sessions else "turn"
+        reason = f"{found} of {total} evidence {kind}{'s' if total > 1 else ''} in the context"
         return Verdict("correct" if found == total else "wrong", covered.share, reason)
 
 
 def coverage(case: Case, context: Context) -> Coverage:
     """Which evidence groups of ``case`` the context holds, by ids where it has them, else by text."""
-    groups = case.question.evidence.groups
+    sample, groups = case.sample, case.question.evidence.groups
     refs = tuple(group[0] for group in groups)
-    ids: set[str] = set()
+    sessions = {f"s{n}": session.session_id for n, session in enumerate(sample.sessions, start=1)}
+    ids: set[str] = set().union(*context.ids(sessions))
     texts = [context.text]
     if context.recalled is not None:
-        ids = {one for r in context.recalled for one in (*r.turn_ids, *r.session_ids)}
         texts = [r.text for r in context.recalled if not r.turn_ids]
     missing = {member for group in groups for member in group} - ids
     words = [w for text in texts if (w := _context_words(text))] if missing else []
-    turns = dict(_evidence_turns(case.sample, missing)) if words else {}
-    found = tuple(
-        any(member in ids or (member in turns and _found(turns[member], words)) for member in group)
-        for group in groups
-    )
-    return Coverage(refs, found)
+    turns = dict(_evidence_turns(sample, missing)) if words else {}
+    # Where ids came back, they tell of sessions better than any text.
+    by_text = words and not context.has_ids
+    whole = (missing - turns.keys()) & set(sessions.values()) if by_text else set()
+
+    def holds(member: str) -> bool:
+        if member in turns:
+            return _found(turns[member], words)
+        return member in ids or (member in whole and _holds_session(sample, member, words))
+
+    found = tuple(any(holds(member) for member in group) for group in groups)
+    undecided = [
+        not hit and not whole.isdisjoint(group) and turns.keys().isdisjoint(group)
+        for group, hit in zip(groups, found, strict=True)
+    ]
+    return Coverage(refs, found, sum(undecided), bool(refs) and set(refs) <= set(sessions.values()))
 
 
 def is_in_doubt(context: Context) -> bool:
@@ -154,6 +182,17 @@ def _evidence_turns(sample: Sample, wanted: set[str] | None) -> Iterator[tuple[s
                 before = turns[n - 1][1] if n else None
                 after = turns[n + 1][1] if n + 1 < len(turns) else None
                 yield turn_id, _Turn(message, before, after)
+
+
+def _holds_session(sample: Sample, session_id: str, texts: list[str]) -> bool:
+    """Whether every turn of a session of this id, of which there may be two, stands in the texts."""
+    for session in sample.sessions:
+        if session.session_id == session_id:
+            alone = replace(sample, sessions=[session])
+            turns = [turn for _, turn in _evidence_turns(alone, None) if _words(turn.message.content)]
+            if turns and all(_found(turn, texts) for turn in turns):
+                return True
+    return False
 
 
 def _found(turn: _Turn, texts: list[str]) -> bool:

@@ -10,12 +10,13 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from pytest_himga.memory.protocol import Recalled
+from pytest_himga.memory.reference import SharedStore
 
 if TYPE_CHECKING:
     from pytest_himga.data.schema import Message
 
 
-class BM25Memory:
+class BM25Memory(SharedStore):
     """One index per sample, one document per turn (``speaker: text``, captions included)."""
 
     deterministic = True

@@ -13,12 +13,17 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from pytest_himga.data.files import shown
 from pytest_himga.data.schema import Message, Sample, Session
 from pytest_himga.errors import BackendError
 from pytest_himga.memory.protocol import Context, Recalled
+
+if TYPE_CHECKING:
+    from pytest_himga.data.schema import EvidenceRef
 
 #: The default of ``Recalled``: there is one empty tuple.
 _NO_IDS: tuple[str, ...] = ()
@@ -57,6 +62,33 @@ class History:
             ]
             yield Session(f"s{s}", messages, session.date_str)
 
+    def evidence_ids(self, evidence: EvidenceRef) -> list[str]:
+        """The neutral ids of all turns and sessions that the evidence groups name, each once.
+
+        A session id that the history has twice names both sessions: the file says no more.
+        """
+        members = [member for group in evidence.groups for member in group]
+        return list(dict.fromkeys(one for member in members for one in self._named.get(member, ())))
+
+    def evidence_sessions(self, evidence: EvidenceRef, until: int) -> list[str]:
+        """The neutral ids of the sessions that the evidence stands in, each once.
+
+        Those beyond ``until`` (a count of sessions) were not heard. They are left out, unless there is
+        no other: then the evidence cannot be found, and that must show.
+        """
+        sessions = list(dict.fromkeys(_session_of(one) for one in self.evidence_ids(evidence)))
+        return [one for one in sessions if int(one[1:]) <= until] or sessions
+
+    @cached_property
+    def _named(self) -> Mapping[str, list[str]]:
+        """The neutral ids behind each of the dataset's own; a turn comes before a session of that id."""
+        turns: dict[str, list[str]] = {}
+        sessions: dict[str, list[str]] = {}
+        for found, ids in ((turns, self.turn_ids), (sessions, self.session_ids)):
+            for neutral, own in ids.items():
+                found.setdefault(own, []).append(neutral)
+        return sessions | turns
+
 
 def read_context(returned: object, history: History, top_k: int) -> tuple[Context, int]:
     """The context that a memory's ``retrieve`` returned, and how many things it returned (0 for text).
@@ -73,24 +105,35 @@ def read_context(returned: object, history: History, top_k: int) -> tuple[Contex
     if not isinstance(returned, Sequence) or isinstance(returned, bytes | bytearray | memoryview):
         raise _broken(f"returned {_kind_of(returned)}; return a str or a list of Recalled")
     first = islice(returned, top_k)  # a slice is more than every sequence can do (deque)
-    recalled = tuple(_read_recalled(n, item, history) for n, item in enumerate(first))
-    return Context("\n".join(item.text for item in recalled), recalled), len(returned)
+    read = [_read_recalled(n, item, history) for n, item in enumerate(first)]
+    recalled = tuple(item for item, _ in read)
+    text = "\n".join(item.text for item in recalled)
+    return Context(text, recalled, sessions=tuple(sessions for _, sessions in read)), len(returned)
 
 
-def _read_recalled(n: int, item: object, history: History) -> Recalled:
+def _read_recalled(n: int, item: object, history: History) -> tuple[Recalled, frozenset[str]]:
+    """One thing with the dataset's own ids, and the neutral ids of the sessions that it stands in."""
     if not isinstance(item, Recalled):
         raise _broken(
             f"returned a list whose item {n} is {_kind_of(item)}; wrap it: Recalled(text, turn_ids=[...])"
         )
     if not isinstance(item.text, str):
         raise _broken(f"returned a Recalled whose text is {_kind_of(item.text)} (item {n}); text is a str")
-    return Recalled(
+    turns = _ordered("turn_ids", item.turn_ids, history.turn_ids, n)
+    sessions = _ordered("session_ids", item.session_ids, history.session_ids, n)
+    recalled = Recalled(
         item.text,
-        _own_ids("turn_ids", item.turn_ids, history.turn_ids, n),
-        _own_ids("session_ids", item.session_ids, history.session_ids, n),
+        tuple([history.turn_ids[one] for one in turns]),
+        tuple([history.session_ids[one] for one in sessions]),
         item.date_str,
         _number(item.score),
     )
+    return recalled, frozenset([*map(_session_of, turns), *sessions])
+
+
+def _session_of(neutral: str) -> str:
+    """The neutral id of the session of a turn, ``s3`` of ``D3:5``; a session's own stays as it is."""
+    return neutral if neutral[0] == "s" else f"s{neutral[1 : neutral.index(':')]}"
 
 
 def _number(score: object) -> float | None:
@@ -102,13 +145,14 @@ def _number(score: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _own_ids(field: str, ids: object, known: Mapping[str, str], n: int) -> tuple[str, ...]:
-    """The dataset's ids for neutral ones; an id that was never given out is a broken contract."""
+def _ordered(field: str, ids: object, known: Mapping[str, str], n: int) -> Sequence[str]:
+    """The neutral ids in their order; an id that was never given out is a broken contract."""
     if ids is None or ids is _NO_IDS:
         return ()
     if type(ids) is list:  # what nearly every backend gives, many times a question
-        with suppress(KeyError, TypeError):
-            return tuple([known[one] for one in ids])
+        with suppress(TypeError):
+            if all(map(known.__contains__, ids)):
+                return ids
     if isinstance(ids, str) or not isinstance(ids, Sequence | set | frozenset):
         raise _broken(f"returned a Recalled whose {field} is {_kind_of(ids)} (item {n}); give a list of ids")
     unknown = [one for one in ids if not isinstance(one, str) or one not in known]
@@ -119,8 +163,7 @@ def _own_ids(field: str, ids: object, known: Mapping[str, str], n: int) -> tuple
             f"give back the ids that ingest() got, such as {first!r}, or none"
         )
     # A set comes in the order of the hash seed; the history's order is the same in every run.
-    ordered = ids if isinstance(ids, Sequence) else [one for one in known if one in ids]
-    return tuple(known[one] for one in ordered)
+    return ids if isinstance(ids, Sequence) else [one for one in known if one in ids]
 
 
 def _kind_of(value: object) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_himga.data.schema import Message, Session
 
@@ -59,6 +59,13 @@ class Memory(Protocol):
     (return when what was ingested can be found), ``answer(question) -> str``, ``usage() -> Usage``
     (totals so far), ``close()``, and the attributes ``version`` (text), ``deterministic`` and
     ``concurrent`` (bool; nothing reads these two yet).
+
+    Two more are for datasets with several agents and restarts. ``as_agent(agent_id)`` returns a view: it
+    has ``ingest`` or ``ingest_session``, ``retrieve``, and ``answer`` if the memory answers; what that
+    agent hears and asks goes through it, while ``settle``, ``reset``, ``usage`` and ``close`` stay with
+    the memory itself. ``reopen()`` returns another memory over the same store, as a restart of the
+    process would make it; it is asked one question and closed, never fed or reset. Questions that need
+    one of them are n/a for a memory without it.
     """
 
     def ingest(self, message: Message, session: Session) -> object:
@@ -76,12 +83,15 @@ class Context:
     """What a memory returned for one question, ids mapped back to the dataset's own.
 
     ``recalled`` is None where the memory returned plain text. ``verbatim`` is whether this memory is
-    known to quote turns word for word (None: not known yet); see ``judge/evidence.py``.
+    known to quote turns word for word (None: not known yet); see ``judge/evidence.py``. ``sessions`` is
+    parallel to ``recalled``: the neutral ids (``s3`` is the third of the history) of the sessions that
+    each thing stands in, as its ids tell. Positions, because a dataset may use one session id twice.
     """
 
     text: str
     recalled: tuple[Recalled, ...] | None = None
     verbatim: bool | None = field(default=None, compare=False)
+    sessions: tuple[frozenset[str], ...] = field(default=(), compare=False)
 
     @property
     def has_ids(self) -> bool:
@@ -89,3 +99,14 @@ class Context:
         if self.recalled is None:
             return False
         return not self.recalled or any(r.turn_ids or r.session_ids for r in self.recalled)
+
+    def ids(self, session_ids: Mapping[str, str]) -> list[set[str]]:
+        """For each thing that was returned, every id of the dataset that it is evidence under.
+
+        These are its own ids, and those of the sessions that its turns stand in, which ``session_ids``
+        gives for neutral ones: where a dataset names whole sessions, a turn of one is a part of it.
+        """
+        found: list[set[str]] = [{*r.turn_ids, *r.session_ids} for r in self.recalled or ()]
+        for ids, sessions in zip(found, self.sessions, strict=False):
+            ids.update(session_ids[one] for one in sessions)
+        return found

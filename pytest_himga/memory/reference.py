@@ -1,12 +1,15 @@
 """Reference backends without a dependency: null, full-context and oracle.
 
 They are the controls of every run: nothing remembered must score 0, the whole history must hold all
-evidence, and exactly the evidence must score 1.
+evidence, and exactly the evidence must score 1. Where a dataset has several agents, they share one store:
+what one was told, every other recalls. A reopened one lies over the same store, as files would outlive a
+restart.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from copy import copy
+from typing import TYPE_CHECKING, Self
 
 from pytest_himga.memory.protocol import Recalled
 
@@ -16,7 +19,19 @@ if TYPE_CHECKING:
     from pytest_himga.data.schema import Message, Session
 
 
-class NullMemory:
+class SharedStore:
+    """One store for all agents and restarts: all that a memory of ours holds is its store."""
+
+    def as_agent(self, agent_id: str) -> Self:  # noqa: ARG002 - the protocol's signature
+        """The memory itself: agents share everything."""
+        return self
+
+    def reopen(self) -> Self:
+        """Another instance over the same store."""
+        return copy(self)
+
+
+class NullMemory(SharedStore):
     """Remembers nothing: the floor of every score."""
 
     deterministic = True
@@ -32,7 +47,7 @@ class NullMemory:
         """Nothing to forget."""
 
 
-class FullContextMemory:
+class FullContextMemory(SharedStore):
     """Returns the whole history as text, whatever is asked: what a long-context model would get."""
 
     deterministic = True
@@ -59,37 +74,45 @@ class FullContextMemory:
         self._text = None
 
 
-class OracleMemory:
+class OracleMemory(SharedStore):
     """Returns exactly the evidence of a question: the ceiling of retrieval.
 
-    What it must find is told to it through ``reveal``, which the engine calls on this very class alone;
-    no protocol offers that door to anyone else.
+    What it must find is told to it through ``reveal``, which the engine calls on this very class alone,
+    right before each ``retrieve``; no protocol offers that door to anyone else.
     """
 
     deterministic = True
 
     def __init__(self) -> None:
         self._turns: dict[str, Message] = {}
+        self._sessions: dict[str, list[Message]] = {}
         self._evidence: dict[str, Sequence[str]] = {}
 
-    def reveal(self, query: str, turn_ids: Sequence[str]) -> None:
-        """Learn that the neutral ``turn_ids`` are the evidence for ``query``."""
-        self._evidence[query] = turn_ids
+    def reveal(self, query: str, ids: Sequence[str]) -> None:
+        """Learn that the turns and sessions of these neutral ids are the evidence for ``query``."""
+        self._evidence[query] = ids
 
-    def ingest(self, message: Message) -> None:
-        """Keep the turn under its id."""
+    def ingest(self, message: Message, session: Session | None = None) -> None:
+        """Keep the turn under its id, and as one of its session."""
         if message.turn_id is not None:
             self._turns[message.turn_id] = message
+        if session is not None:
+            self._sessions.setdefault(session.session_id, []).append(message)
 
     def retrieve(self, query: str) -> list[Recalled]:
-        """One thing that holds all evidence turns, so that any top-k is enough."""
-        turns = [self._turns[turn_id] for turn_id in self._evidence.get(query, ()) if turn_id in self._turns]
-        if not turns:
+        """One thing that holds all evidence that was heard, so that any top-k is enough."""
+        wanted = self._evidence.get(query, ())
+        turns = [one for one in wanted if one in self._turns]
+        sessions = tuple(one for one in wanted if one in self._sessions)
+        found = [self._turns[one] for one in turns]
+        found += [message for one in sessions for message in self._sessions[one]]
+        if not found:
             return []
-        text = "\n".join(f"{turn.role}: {turn.content}" for turn in turns)
-        return [Recalled(text, turn_ids=[turn.turn_id or "" for turn in turns])]
+        text = "\n".join(f"{message.role}: {message.content}" for message in found)
+        return [Recalled(text, turn_ids=turns, session_ids=sessions)]
 
     def reset(self) -> None:
-        """Forget turns and evidence."""
+        """Forget turns, sessions and evidence."""
         self._turns.clear()
+        self._sessions.clear()
         self._evidence.clear()

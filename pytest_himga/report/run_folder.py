@@ -44,6 +44,7 @@ RESULT_FIELDS = (
     "v", "id", "dataset", "sample", "uid", "type", "expects_abstention", "verdict", "score", "reason",
     "judge", "votes", "outcome", "question", "gold", "trap", "answer", "abstention", "evidence", "found",
     "recalled", "context", "context_chars", "context_tokens", "k", "stage", "ms", "usage", "cached", "worker",
+    "errata",
 )  # fmt: skip
 
 _RUN_ID = re.compile(r"(\d{8}T\d{6})Z-[0-9a-f]{4}", re.ASCII)

@@ -1,4 +1,4 @@
-"""The table of verdicts by type, in as many columns as the terminal has room for."""
+"""The table of verdicts by type, and by the dataset's other slices, as wide as the terminal has room for."""
 
 from __future__ import annotations
 
@@ -47,15 +47,14 @@ _LAYOUTS = ((_COLUMNS, 2), (_COLUMNS, 1), (_NARROW, 2), (_NARROW, 1))
 
 
 def table_lines(summary: DatasetSummary, width: int) -> list[Line]:
-    """One row for each type, then ``overall``, and ``abstention`` and ``all`` if a question needs them.
+    """A section each, between rules: the types; ``overall`` and its like; the dataset's own dimensions.
 
     ``missed`` are the wrong answers. In a terminal too narrow even without the interval, a label stands on
     a line of its own above its numbers.
     """
-    totals = [summary.overall]
-    if summary.abstention.n:
-        totals += [summary.abstention, summary.all]
-    rows = [*summary.types, *totals]
+    own = summary.dimensions.rows if summary.dimensions else ()
+    sections = [section for section in (summary.types, summary.totals_rows, own) if section]
+    rows = [row for section in sections for row in section]
     name = plain(summary.dataset)
     label_width = max(len(text) for text in (name, *(plain(row.label) for row in rows)))
     for columns, gap in _LAYOUTS:
@@ -77,12 +76,12 @@ def table_lines(summary: DatasetSummary, width: int) -> list[Line]:
         return [*above, Line(numbers(cells, label), style)]
 
     rule = Line("-" * min(whole, width))
-    lines = [*block(name, [column.header for column in columns], "bold"), rule]
-    for row in rows:
-        if row is summary.overall and summary.types:
-            lines.append(rule)
-        style: Style = "yellow" if row.unscored else "bold" if row is summary.overall else ""
-        lines += block(plain(row.label), [column.cell(row) for column in columns], style)
+    lines = block(name, [column.header for column in columns], "bold")
+    for section in sections:
+        lines.append(rule)
+        for row in section:
+            style: Style = "yellow" if row.unscored else "bold" if row is summary.overall else ""
+            lines += block(plain(row.label), [column.cell(row) for column in columns], style)
     return lines
 
 

@@ -6,19 +6,22 @@ of workers.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_himga.report.table import NOTHING, table_lines
-from pytest_himga.report.text import Line, Style, labelled, plain
+from pytest_himga.report.text import Line, Style, labelled, one_line, plain
 from pytest_himga.score.gate import GateResult, GateStatus, suggested_threshold
+from pytest_himga.score.measurements import MEAN_SCORE
 from pytest_himga.score.retrieval import metric_ks
-from pytest_himga.score.summary import MEAN_SCORE, DatasetSummary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_himga.score.counts import Times
+    from pytest_himga.score.dimensions import Dimensions
+    from pytest_himga.score.summary import DatasetSummary
 
 __all__ = ["DatasetReport", "Line", "Provenance", "Style", "summary_lines"]
 
@@ -30,6 +33,8 @@ WIDEST = 100
 _COLUMN = 12
 #: Width of a number with four decimals.
 _FIGURE = 6
+#: Reasons for n/a that are told before the rest is counted, and characters of one.
+_REASONS, _LONGEST_REASON = 3, 200
 _GATE: dict[GateStatus, tuple[str, Style]] = {
     "passed": ("passed", "green"),
     "failed": ("FAILED", "red"),
@@ -40,7 +45,11 @@ _GATE: dict[GateStatus, tuple[str, Style]] = {
 
 @dataclass(frozen=True)
 class Provenance:
-    """What the numbers of one dataset hang on: if any of it differs, they cannot be compared."""
+    """What the numbers of one dataset hang on: if any of it differs, they cannot be compared.
+
+    ``errata`` names those that are active; ``session_order`` is shown unless it is the default, ``time``;
+    ``unverified`` says that the data has another sha256 than the one that is published, or none is known.
+    """
 
     sha256: str
     items: int
@@ -49,6 +58,9 @@ class Provenance:
     top_k: int
     plugin_version: str
     backend_version: str | None = None
+    errata: str | None = None
+    session_order: str | None = None
+    unverified: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,7 +97,7 @@ def summary_lines(
     for note in notes:
         lines += _fact("note", note, width, "yellow")
     if not gate_set:
-        lines += _fact("hint", _hint(datasets), width)
+        lines += _fact("hint", _hint(datasets, width), width)
     return lines
 
 
@@ -93,6 +105,12 @@ def _dataset_lines(report: DatasetReport, width: int) -> Iterator[Line]:
     summary = report.summary
     yield from table_lines(summary, width)
     yield Line("")
+    if summary.na_reasons:
+        yield from _fact("n/a", _not_applicable(summary.na_reasons), width)
+    if summary.excluded.n or summary.corrected:
+        yield from _fact("errata", _errata(summary), width)
+    if summary.dimensions:
+        yield from _dimensions(summary.dimensions, width)
     if told := summary.abstention.told:
         row = summary.abstention
         known = "" if told == row.n else f" ({told} of {row.n} could be told)"
@@ -114,8 +132,40 @@ def _dataset_lines(report: DatasetReport, width: int) -> Iterator[Line]:
     yield from _fact("provenance", _provenance(report), width)
 
 
+def _not_applicable(reasons: Sequence[tuple[str, int]]) -> str:
+    told = [
+        f"{count}: {one_line(reason, _LONGEST_REASON) or 'no reason given'}"
+        for reason, count in reasons[:_REASONS]
+    ]
+    if rest := sum(count for _, count in reasons[_REASONS:]):
+        told.append(f"and {rest} more for other reasons")
+    return "; ".join(told)
+
+
+def _errata(summary: DatasetSummary) -> str:
+    told = [f"{_counted(summary.excluded.n, 'question')} excluded"] if summary.excluded.n else []
+    if summary.corrected:
+        told.append(f"{_counted(summary.corrected, 'question')} judged by a corrected gold")
+    return f"{', '.join(told)}; as published counts them as the dataset has them"
+
+
+def _dimensions(dimensions: Dimensions, width: int) -> Iterator[Line]:
+    """What the rows of the table do not say: how the curve goes, and what a correct answer cost."""
+    if dimensions.slope is not None:
+        over = _counted(len(dimensions.measured), "checkpoint")
+        slope = f"{float(dimensions.slope):z.4f} a checkpoint (least squares over {over})"
+        yield from _fact("slope", slope, width)
+    elif dimensions.curve:
+        yield from _fact("slope", f"{NOTHING} (it takes two checkpoints with a verdict)", width)
+    if cost := dimensions.cost:
+        each = NOTHING if cost.per_correct is None else _cost(cost.per_correct)
+        yield from _fact(
+            "cost", f"{each} a correct answer ({_cost(cost.total)} in all, {cost.correct} correct)", width
+        )
+
+
 def _retrieval(summary: DatasetSummary, width: int) -> Iterator[Line]:
-    """Give a small table of recall, hit and nDCG by depth; or running text where it does not fit."""
+    """Give a small table of recall, hit, nDCG and session recall by depth; or running text where it does not fit."""
     ks = metric_ks(summary.top_k)
     measured = {name: mean for name, mean in summary.metrics.items() if name == "mrr" or "@" in name}
     if not measured:
@@ -127,7 +177,9 @@ def _retrieval(summary: DatasetSummary, width: int) -> Iterator[Line]:
 
     counts = sorted({mean.n for mean in measured.values()})
     over = str(counts[0]) if len(counts) == 1 else f"{counts[0]}-{counts[-1]}"
-    kinds = (("recall", "recall"), ("hit", "hit"), ("nDCG", "ndcg"))
+    kinds = [("recall", "recall"), ("hit", "hit"), ("nDCG", "ndcg")]
+    if any(name.startswith("session-recall@") for name in measured):
+        kinds.append(("session", "session-recall"))
     table = {label: [figure(f"{kind}@{k}") for k in ks] for label, kind in kinds}
     gap = next((gap for gap in (2, 1) if _COLUMN + (_FIGURE + gap) * len(ks) - gap <= width), 0)
     if not gap:
@@ -170,8 +222,12 @@ def _provenance(report: DatasetReport) -> str:
     summary, source = report.summary, report.provenance
     fed = "" if summary.samples_fed == summary.samples else f" ({summary.samples_fed} fed)"
     version = f" {source.backend_version}" if source.backend_version else ""
+    errata = [f"errata {source.errata}"] if source.errata else []
+    order = [f"session order {source.session_order}"] if source.session_order not in (None, "time") else []
     facts = (
-        f"{summary.dataset} sha256 {source.sha256[:12]}",
+        f"{summary.dataset} sha256 {source.sha256[:12]}{' (UNVERIFIED)' if source.unverified else ''}",
+        *errata,
+        *order,
         _counted(source.items, "item"),
         f"{_counted(summary.samples, 'sample')}{fed}",
         f"backend {source.backend}{version}",
@@ -182,7 +238,7 @@ def _provenance(report: DatasetReport) -> str:
     return ", ".join(facts)
 
 
-def _hint(datasets: Sequence[DatasetReport]) -> str:
+def _hint(datasets: Sequence[DatasetReport], width: int) -> str:
     found = [(r.summary.dataset, suggested_threshold(r.summary)) for r in datasets]
     measured = [(dataset, score) for dataset, score in found if score is not None]
     if not measured:
@@ -190,10 +246,11 @@ def _hint(datasets: Sequence[DatasetReport]) -> str:
             "nothing above 0 was measured that a gate could hold; one is set with, say, "
             "--himga-min-score=0.70"
         )
-    if len(datasets) == 1:
-        return f"to fail a run that scores below this one, add --himga-min-score={measured[0][1]}"
-    values = ",".join(f"{dataset}:{score}" for dataset, score in measured)
-    return f"to fail a run that scores below this one, add --himga-min-score={values}"
+    values = [score if len(datasets) == 1 else f"{dataset}:{score}" for dataset, score in measured]
+    option = f"--himga-min-score={','.join(values)}"
+    if len(option) > width - _COLUMN:  # an option that is broken at the end of a line cannot be copied
+        option = " ".join(f"--himga-min-score={value}" for value in values)
+    return f"to fail a run that scores below this one, add {option}"
 
 
 def _fact(label: str, text: str, width: int, style: Style = "") -> list[Line]:
@@ -202,6 +259,12 @@ def _fact(label: str, text: str, width: int, style: Style = "") -> list[Line]:
 
 def _counted(n: int, word: str) -> str:
     return f"{n} {word}{'' if n == 1 else 's'}"
+
+
+def _cost(amount: float) -> str:
+    """Four decimals, or as many as show four digits: a small model's answer costs millionths."""
+    decimals = 4 if amount >= 1 else min(3 - math.floor(math.log10(amount)), 12)
+    return f"{amount:.{decimals}f}"
 
 
 def _time(ms: float) -> str:

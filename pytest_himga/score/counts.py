@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from pytest_himga.score.statistics import wilson
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 #: Means of floats are compared at this many decimals: far finer than one question of any dataset can
 #: move them, far coarser than what adding floats can.
@@ -56,6 +60,27 @@ class Row:
         """The accuracy if every unscored question had been correct."""
         possible = self.measured + self.unscored
         return Fraction(self.correct + self.unscored, possible) if possible else None
+
+    @property
+    def worst(self) -> Fraction | None:
+        """The accuracy if every unscored question had been wrong."""
+        possible = self.measured + self.unscored
+        return Fraction(self.correct, possible) if possible else None
+
+
+def row_of(name: str, label: str, verdicts: Iterable[str]) -> Row:
+    """The row of a group with these verdicts."""
+    return Row(name, label, **counts_of(verdicts))
+
+
+def counts_of(verdicts: Iterable[str]) -> dict[str, int]:
+    """The four counts of a row.
+
+    Whatever is none of the four verdicts was not measured: it must show, and never count as one.
+    """
+    found = list(verdicts)
+    known = {"correct": found.count("correct"), "wrong": found.count("wrong"), "na": found.count("n/a")}
+    return known | {"unscored": len(found) - sum(known.values())}
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
+from pytest_himga.score.dimensions import SLOPE
 from pytest_himga.score.summary import OVERALL, DatasetSummary
 from pytest_himga.score.thresholds import Threshold, decimal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from pytest_himga.score.counts import Row
 
 GateStatus = Literal["passed", "failed", "proven", "unmeasured"]
 
@@ -44,36 +43,57 @@ class GateResult:
     text: str
 
 
+@dataclass(frozen=True)
+class _Basis:
+    """What a number rests on, in the words of its sentence; ``needed`` is what it lacks, "" if untold."""
+
+    n: int
+    counted: str
+    unscored: int
+    as_if: str
+    needed: str = ""
+
+
 def evaluate(threshold: Threshold, summary: DatasetSummary) -> GateResult:
     """Compare one number of ``summary`` with its minimum; ``threshold.name`` as the summary spells it."""
-    row = summary.row(threshold.name)
-    metric = summary.metrics.get(threshold.name)
-    n = row.measured if row else metric.n if metric else 0
     value, bound = summary.exact(threshold.name), summary.exact_bound(threshold.name)
+    basis = _basis(threshold, summary)
 
     def result(status: GateStatus, text: str) -> GateResult:
         shown = None if value is None else float(value)
-        return GateResult(summary.dataset, threshold.name, threshold, shown, n, status, text)
+        return GateResult(summary.dataset, threshold.name, threshold, shown, basis.n, status, text)
 
     if value is None:
-        return result(
-            "unmeasured", f"{threshold.name} was not measured: {_why_unmeasured(threshold.name, row)}"
-        )
+        why = _why_unmeasured(threshold.name, summary)
+        return result("unmeasured", f"{threshold.name} was not measured: {why}")
     least = decimal(threshold.value)
     figure = f"{threshold.name} {digits(value, threshold.value)}"
-    counted = f"{row.correct} of {row.measured}" if row else f"mean over {_questions(n)}"
     if value >= threshold.value:
-        return result("passed", f"{figure} is at least {least} ({counted})")
-    parts = [counted]
-    if row:
-        parts.append(f"{_more(math.ceil(threshold.value * row.measured) - row.correct)} needed")
-    unscored = row.unscored if row else metric.missing if metric else 0
+        return result("passed", f"{figure} is at least {least} ({basis.counted})")
+    parts = [basis.counted, *([basis.needed] if basis.needed else [])]
     proven = bound is not None and bound < threshold.value
-    if unscored and bound is not None:
+    if basis.unscored and bound is not None:
         best = f"{'still ' if proven else ''}{digits(bound, threshold.value)}"
-        them = "the 1 unscored question" if unscored == 1 else f"all {unscored} unscored questions"
-        parts.append(f"{best} with {them} counted as {'correct' if row else '1'}")
+        them = (
+            "the 1 unscored question" if basis.unscored == 1 else f"all {basis.unscored} unscored questions"
+        )
+        parts.append(f"{best} with {them} counted as {basis.as_if}")
     return result("proven" if proven else "failed", f"{figure} is below {least} ({'; '.join(parts)})")
+
+
+def _basis(threshold: Threshold, summary: DatasetSummary) -> _Basis:
+    if threshold.name == SLOPE and summary.dimensions:
+        found = summary.dimensions
+        n = sum(row.measured for _, row in found.measured)
+        over = f"least squares over {len(found.measured)} checkpoints, {_questions(n)}"
+        return _Basis(n, over, found.unscored, "whatever lifts it most")
+    if row := summary.row(threshold.name):
+        more = math.ceil(threshold.value * row.measured) - row.correct
+        counted = f"{row.correct} of {row.measured}"
+        return _Basis(row.measured, counted, row.unscored, "correct", f"{_more(more)} needed")
+    metric = summary.metrics.get(threshold.name)
+    n = metric.n if metric else 0
+    return _Basis(n, f"mean over {_questions(n)}", metric.missing if metric else 0, "1")
 
 
 def undecided(result: GateResult) -> GateResult:
@@ -120,11 +140,18 @@ def digits(value: Fraction, threshold: Fraction) -> str:
     while True:
         scaled = round(value * 10**places)
         if (Fraction(scaled, 10**places) < threshold) == (value < threshold):
-            return f"{scaled // 10**places}.{scaled % 10**places:0{places}d}"
+            whole, rest = divmod(abs(scaled), 10**places)
+            return f"{'-' if scaled < 0 else ''}{whole}.{rest:0{places}d}"
         places += 1
 
 
-def _why_unmeasured(name: str, row: Row | None) -> str:
+def _why_unmeasured(name: str, summary: DatasetSummary) -> str:
+    if name == SLOPE and (dimensions := summary.dimensions):
+        found = len(dimensions.measured)
+        return (
+            f"it takes two checkpoints with a verdict, and {found or 'none'} ha{'s' if found else 've'} one"
+        )
+    row = summary.row(name)
     if row is None:
         return f"no question of this run has a value for {name}"
     if not row.n:

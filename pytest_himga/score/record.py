@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pytest_himga.data.schema import Case
 
 RECORD_VERSION = 1
+#: Fields that travel from worker to controller and are not written.
+IN_PROCESS = ("recoverable", "facets", "metrics")
 
 
 @dataclass
@@ -55,8 +57,16 @@ class Record:
     usage: dict[str, dict[str, float]] = field(default_factory=dict)
     cached: list[str] = field(default_factory=list)
     worker: str = "main"
+    #: What an erratum makes of the question, None if it has none: ``{"excluded": reason}``, or, where it
+    #: was judged by a corrected gold, ``{"gold", "verdict", "score"}`` as they are under the published one.
+    errata: dict[str, Any] | None = None
+    #: False where the dataset itself says that nobody can know the answer. In-process, like the next two:
+    #: not part of results.jsonl version 1.
+    recoverable: bool = True
+    #: What summaries of the family slice by, see ``QAPair.facets``.
+    facets: dict[str, Any] = field(default_factory=dict)
     #: Named numbers in 0..1 that a judge measured beside its verdict, and the retrieval metrics.
-    #: Not part of results.jsonl version 1: they can be computed again from what is.
+    #: They can be computed again from what is in results.jsonl.
     metrics: dict[str, float] = field(default_factory=dict)
 
     def make_sendable(self) -> None:
@@ -66,14 +76,25 @@ class Record:
         """
         for name in ("reason", "judge", "question", "gold", "trap", "answer"):
             setattr(self, name, sendable(getattr(self, name)))
-        for name in ("votes", "evidence", "found", "usage", "metrics", "score", "abstention"):
+        for name in (
+            "votes",
+            "evidence",
+            "found",
+            "usage",
+            "metrics",
+            "score",
+            "abstention",
+            "errata",
+            "facets",
+        ):
             if value := getattr(self, name):
                 setattr(self, name, sendable(value))
 
     def to_json(self) -> dict[str, Any]:
         """The line of ``results.jsonl``."""
         data = dict(vars(self))  # asdict would copy every list, which is most of the time of writing
-        del data["metrics"]
+        for name in IN_PROCESS:
+            del data[name]
         return {"v": RECORD_VERSION, **data}
 
 
@@ -99,6 +120,8 @@ def record_of(
         evidence=list(question.refs),
         k=k,
         worker=worker,
+        recoverable=question.recoverable,
+        facets=dict(question.facets),
     )
 
 

@@ -1,4 +1,4 @@
-"""How well the evidence was found, by ids: recall, hit, MRR and nDCG of one question.
+"""How well the evidence was found, by ids: recall, hit, MRR, nDCG and session recall of one question.
 
 Everything counts evidence *groups*: a group is covered by the first returned thing that carries one of
 its members (a turn id or a session id).
@@ -68,6 +68,31 @@ def retrieval_metrics(
     values += [1 / min(first) if first else 0.0]
     values += [_ndcg(first, len(groups), k) for k in ks]
     return dict(zip(retrieval_names(top_k), values, strict=True))
+
+
+@cache
+def session_recall_names(top_k: int) -> tuple[str, ...]:
+    """List the names that ``session_recall`` gives."""
+    return tuple(f"session-recall@{k}" for k in metric_ks(top_k))
+
+
+def session_recall(
+    ranked: Sequence[Collection[str]], wanted: Collection[str], top_k: int
+) -> dict[str, float]:
+    """``session-recall@K``: share of the evidence sessions that the first K returned things touch.
+
+    ``ranked`` holds the sessions of each returned thing, best first, and ``wanted`` those in which
+    evidence stands, each counted once. {} if none is wanted: there is nothing to measure.
+
+    >>> session_recall([["2"], ["7", "2"], ["1"]], ["1", "2"], top_k=3)
+    {'session-recall@1': 0.5, 'session-recall@3': 1.0}
+    """
+    sessions = dict.fromkeys(wanted)
+    if not sessions:
+        return {}
+    first = first_ranks(ranked[:top_k], [[session] for session in sessions])
+    shares = [sum(rank <= k for rank in first) / len(sessions) for k in metric_ks(top_k)]
+    return dict(zip(session_recall_names(top_k), shares, strict=True))
 
 
 def first_ranks(ranked: Sequence[Collection[str]], groups: Sequence[Collection[str]]) -> list[int]:

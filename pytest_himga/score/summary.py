@@ -1,36 +1,64 @@
 """The numbers of one dataset: verdicts and measurements of many questions, added up.
 
-Accuracy is correct / (correct + wrong). Type rows and ``overall`` hold answerable questions only, the
-unanswerable ones stand in ``abstention``, and ``all`` holds both. What was not measured is None, never 0.
+Accuracy is correct / (correct + wrong). Each question stands in one group: ``overall`` (and the row of its
+type) if it can be answered, ``abstention`` if it cannot, ``unrecoverable`` if the dataset itself says that
+nobody can know the answer, ``excluded`` if an erratum excludes it; ``all`` holds them all. What was not
+measured is None, never 0.
 Sums of floats are exact (``math.fsum``), so that no number depends on the order in which workers finished.
 """
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pytest_himga.score.counts import AbstentionRow, Measured, Row, Share, Times
-from pytest_himga.score.retrieval import retrieval_names
-from pytest_himga.score.statistics import percentile
+from pytest_himga.score.counts import AbstentionRow, Measured, Row, Share, Times, counts_of, row_of
+from pytest_himga.score.dimensions import (
+    DIMENSION_NAMES,
+    SLOPE,
+    Dimensions,
+    dimension_names,
+    dimensions_of,
+)
+from pytest_himga.score.measurements import false_refusals_of, mean_of, metric_names, metrics_of, times_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
 
     from pytest_himga.score.record import Record
 
 OVERALL, ALL, ABSTENTION = "overall", "all", "abstention"
-MEAN_SCORE, CONTEXT_TOKENS, FALSE_REFUSAL = "mean-score", "context-tokens", "false-refusal"
+UNRECOVERABLE, EXCLUDED, AS_PUBLISHED = "unrecoverable", "excluded", "as-published"
+CONTEXT_TOKENS, FALSE_REFUSAL = "context-tokens", "false-refusal"
 #: What a token is reckoned at, in characters: no tokenizer is at hand that would suit every model.
 CHARACTERS_A_TOKEN = 4
 
 
-def known_names(types: Iterable[str], top_k: int) -> list[str]:
-    """Every name that a number of a dataset with these types can have, in the order of reports."""
-    names = [OVERALL, ALL, ABSTENTION, *types, MEAN_SCORE, "f1", *retrieval_names(top_k)]
-    return list(dict.fromkeys([*names, CONTEXT_TOKENS, FALSE_REFUSAL]))
+def known_names(
+    types: Iterable[str],
+    top_k: int,
+    *,
+    facets: Iterable[Mapping[str, Any]] = (),
+    unrecoverable: bool = False,
+    errata: bool = False,
+) -> list[str]:
+    """Every name that a number of a dataset with these types can have, in the order of reports.
+
+    ``facets`` are those of its answerable, recoverable questions; ``unrecoverable`` says that it has
+    questions whose answer nobody can know, ``errata`` that some are active for it.
+    """
+    types = list(types)
+    own = [*types, *dimension_names(facets, types)]
+    return _names(own, top_k, unrecoverable=unrecoverable, errata=errata)
+
+
+def _names(own: Iterable[str], top_k: int, *, unrecoverable: bool, errata: bool) -> list[str]:
+    groups = [OVERALL, *([AS_PUBLISHED] if errata else []), ALL, ABSTENTION]
+    groups += [UNRECOVERABLE] if unrecoverable else []
+    return list(dict.fromkeys([*groups, *own, *metric_names(top_k), CONTEXT_TOKENS, FALSE_REFUSAL]))
 
 
 @dataclass(frozen=True)
@@ -38,9 +66,12 @@ class DatasetSummary:
     """All numbers of one dataset.
 
     ``types`` are rows of answerable questions, in the order of the labels. ``metrics`` (``f1``,
-    ``recall@5``, ``mean-score``, ...) are means over answerable questions. ``context_chars`` and
+    ``recall@5``, ``mean-score``, ...) are means over the questions of ``overall``. ``as_published`` is
+    ``overall`` without errata, None where none are active: the excluded ones counted in, and by their
+    published golds those that have a corrected one (``corrected`` of them). ``context_chars`` and
     ``empty_contexts`` are over every question for which the memory returned something, if only "".
-    ``type_names`` holds all types of the dataset, with or without questions here.
+    ``na_reasons`` count why questions are n/a, most frequent first. ``type_names`` holds all types of the
+    dataset, with or without questions here.
     """
 
     dataset: str
@@ -48,8 +79,14 @@ class DatasetSummary:
     type_names: tuple[str, ...]
     types: tuple[Row, ...]
     overall: Row
+    as_published: Row | None
+    corrected: int
     abstention: AbstentionRow
+    unrecoverable: Row
+    excluded: Row
     all: Row
+    dimensions: Dimensions | None
+    na_reasons: tuple[tuple[str, int], ...]
     metrics: Mapping[str, Measured]
     false_refusals: Share | None
     context_chars: Measured | None
@@ -58,10 +95,25 @@ class DatasetSummary:
     samples: int
     samples_fed: int
 
+    @property
+    def totals_rows(self) -> tuple[Row, ...]:
+        """``overall`` and the groups beside it that have questions; ``all`` if there are any."""
+        published = () if self.as_published is None else (self.as_published,)
+        beside = tuple(row for row in (self.abstention, self.unrecoverable, self.excluded) if row.n)
+        return (self.overall, *published, *beside, *((self.all,) if beside else ()))
+
     def row(self, name: str) -> Row | None:
         """Find the row of counts called ``name``; None if ``name`` is no accuracy, or has no question."""
-        rows = (self.overall, self.all, self.abstention, *self.types)
-        return next((row for row in rows if row.name == name), None)
+        groups = (
+            self.overall,
+            self.as_published,
+            self.all,
+            self.abstention,
+            self.unrecoverable,
+            self.excluded,
+        )
+        rows = (*groups, *self.types, *(self.dimensions.rows if self.dimensions else ()))
+        return next((row for row in rows if row is not None and row.name == name), None)
 
     @property
     def context_tokens(self) -> float | None:
@@ -70,7 +122,13 @@ class DatasetSummary:
 
     def names(self) -> list[str]:
         """Every name that ``totals`` has."""
-        return list(dict.fromkeys([*known_names(self.type_names, self.top_k), *self.metrics]))
+        names = _names(
+            [*self.type_names, *(DIMENSION_NAMES if self.dimensions else ())],
+            self.top_k,
+            unrecoverable=bool(self.unrecoverable.n),
+            errata=self.as_published is not None,
+        )
+        return list(dict.fromkeys([*names, *self.metrics]))
 
     def totals(self) -> dict[str, float | None]:
         """Every number by its name; None where it was not measured."""
@@ -79,8 +137,10 @@ class DatasetSummary:
     def exact(self, name: str) -> Fraction | None:
         """Give the share called ``name`` as a gate compares it: accuracies exact, means at 9 decimals.
 
-        None if nothing was measured for it, or if it is not a share where more is better.
+        None if nothing was measured for it, or if it is not a number where more is better.
         """
+        if name == SLOPE and self.dimensions:
+            return self.dimensions.slope
         if row := self.row(name):
             return row.accuracy
         return self.metrics[name].exact if name in self.metrics else None
@@ -88,16 +148,16 @@ class DatasetSummary:
     def exact_bound(self, name: str) -> Fraction | None:
         """Give the best that ``exact(name)`` could have been, had no question been left unscored.
 
-        Every unscored question counts as correct, or as 1.0. None if there is nothing to count, or if
-        ``name`` is not a share where more is better.
+        Every unscored question counts as correct, or as 1.0; for ``slope`` as what makes it rise most.
+        None if there is nothing to count, or if ``name`` is not a number where more is better.
         """
+        if name == SLOPE and self.dimensions:
+            return self.dimensions.slope_bound
         if row := self.row(name):
             return row.bound
         if name in self.metrics:
             return self.metrics[name].bound
-        if name in self.type_names or name in (CONTEXT_TOKENS, FALSE_REFUSAL) or not self.overall.unscored:
-            return None
-        return Fraction(1) if name in self.names() else None
+        return Fraction(1) if self.overall.unscored and name in metric_names(self.top_k) else None
 
     def bound(self, name: str) -> float | None:
         """``exact_bound(name)`` as a float."""
@@ -111,8 +171,8 @@ class DatasetSummary:
             return None if self.false_refusals is None else self.false_refusals.value
         if name in self.metrics:
             return self.metrics[name].value
-        row = self.row(name)
-        return None if row is None else row.score
+        value = self.exact(name)
+        return None if value is None else float(value)
 
 
 def summarise(
@@ -122,100 +182,81 @@ def summarise(
     type_labels: Mapping[str, str],
     top_k: int,
     abstains: Callable[[str], bool] | None = None,
+    errata: bool = False,
 ) -> DatasetSummary:
     """Add up the ``records`` of one dataset, one for each question (lost ones are ``unscored``).
 
     ``type_labels`` maps each type to what tables call it, in their order; a type that it lacks is called
     by its own name and comes last. ``abstains`` tells whether an answer is a refusal; without it there is
-    no false-refusal rate.
+    no false-refusal rate. ``errata`` says that some are active, though none may concern these questions.
     """
-    answerable = [r for r in records if not r.expects_abstention]
-    unanswerable = [r for r in records if r.expects_abstention]
+    groups: dict[str, list[Record]] = {name: [] for name in (OVERALL, ABSTENTION, UNRECOVERABLE, EXCLUDED)}
+    for record in records:
+        groups[_group(record)].append(record)
+    scored = groups[OVERALL]
     labels = dict(type_labels) | {r.type: r.type for r in records if r.type not in type_labels}
     by_type: dict[str, list[Record]] = {name: [] for name in labels}
-    for record in answerable:
+    for record in scored:
         by_type[record.type].append(record)
     chars = [r.context_chars for r in records if r.context_chars is not None]
+    errata = errata or any(r.errata is not None for r in records)
     return DatasetSummary(
         dataset=dataset,
         top_k=top_k,
         type_names=tuple(labels),
-        types=tuple(_row(name, labels[name], found) for name, found in by_type.items() if found),
-        overall=_row(OVERALL, OVERALL, answerable),
-        abstention=_abstention(unanswerable),
-        all=_row(ALL, ALL, records),
-        metrics=_metrics(answerable),
-        false_refusals=_false_refusals(answerable, abstains),
-        context_chars=Measured(_mean(chars), len(chars)) if chars else None,
+        types=tuple(_row(name, found, labels[name]) for name, found in by_type.items() if found),
+        overall=_row(OVERALL, scored),
+        as_published=_as_published(records) if errata else None,
+        corrected=sum(r.errata is not None and "excluded" not in r.errata for r in records),
+        abstention=_abstention(groups[ABSTENTION]),
+        unrecoverable=_row(UNRECOVERABLE, groups[UNRECOVERABLE]),
+        excluded=_row(EXCLUDED, groups[EXCLUDED]),
+        all=_row(ALL, records),
+        dimensions=dimensions_of(scored, records),
+        na_reasons=_na_reasons(records),
+        metrics=metrics_of(scored),
+        false_refusals=false_refusals_of(scored, abstains),
+        context_chars=Measured(mean_of(chars), len(chars)) if chars else None,
         empty_contexts=Share(chars.count(0), len(chars)) if chars else None,
-        times=_times(records),
+        times=times_of(records),
         samples=len({r.sample for r in records}),
         samples_fed=len({r.sample for r in records if "ingest" in r.ms}),
     )
 
 
-def _counts(records: Sequence[Record]) -> dict[str, int]:
-    verdicts = [r.verdict for r in records]
-    known = {
-        "correct": verdicts.count("correct"),
-        "wrong": verdicts.count("wrong"),
-        "na": verdicts.count("n/a"),
-    }
-    # whatever is no verdict was not measured: it must show, and never count as one
-    return known | {"unscored": len(verdicts) - sum(known.values())}
+def _group(record: Record) -> str:
+    """The one group that a question stands in, beside ``all``."""
+    if record.errata is not None and "excluded" in record.errata:
+        return EXCLUDED
+    if record.expects_abstention:
+        return ABSTENTION
+    return OVERALL if record.recoverable else UNRECOVERABLE
 
 
-def _row(name: str, label: str, records: Sequence[Record]) -> Row:
-    return Row(name, label, **_counts(records))
+def _row(name: str, records: Sequence[Record], label: str = "") -> Row:
+    return row_of(name, label or name, (record.verdict for record in records))
+
+
+def _as_published(records: Sequence[Record]) -> Row:
+    """``overall`` as if there were no errata."""
+    answerable = (r for r in records if not r.expects_abstention and r.recoverable)
+    return row_of(AS_PUBLISHED, "as published", map(_published_verdict, answerable))
+
+
+def _published_verdict(record: Record) -> str:
+    """The verdict under the published gold; "", which is unscored, where the record lacks it."""
+    if record.errata is None or "excluded" in record.errata:
+        return record.verdict
+    return record.errata.get("verdict") or ""
 
 
 def _abstention(records: Sequence[Record]) -> AbstentionRow:
     met = [r.abstention for r in records if r.verdict in ("correct", "wrong")]
     how = {value: met.count(value) for value in ("held", "fell", "other")}
-    return AbstentionRow(ABSTENTION, ABSTENTION, **_counts(records), **how)
+    return AbstentionRow(ABSTENTION, ABSTENTION, **counts_of(r.verdict for r in records), **how)
 
 
-def _metrics(answerable: Sequence[Record]) -> dict[str, Measured]:
-    """Means by name; ``mean-score`` over verdicts that count, the others wherever they were measured."""
-    values: dict[str, list[float]] = {}
-    lacking: dict[str, int] = {}
-    unscored = sum(r.verdict not in ("correct", "wrong", "n/a") for r in answerable)
-    for record in answerable:
-        numbers = dict(record.metrics)
-        if record.score is not None and record.verdict in ("correct", "wrong"):
-            numbers[MEAN_SCORE] = record.score
-        for name, value in numbers.items():
-            values.setdefault(name, []).append(value)
-            if record.verdict not in ("correct", "wrong", "n/a"):
-                lacking[name] = lacking.get(name, unscored) - 1
-    return {
-        name: Measured(_mean(found), len(found), lacking.get(name, unscored))
-        for name, found in values.items()
-    }
-
-
-def _false_refusals(answerable: Sequence[Record], abstains: Callable[[str], bool] | None) -> Share | None:
-    if abstains is None:
-        return None
-    answers = [r.answer for r in answerable if r.answer is not None and r.verdict in ("correct", "wrong")]
-    return Share(sum(map(abstains, answers)), len(answers)) if answers else None
-
-
-def _times(records: Sequence[Record]) -> Times:
-    """Time the stages; one that came out of a cache took no time of its own and is not counted."""
-    retrieve = [r.ms["retrieve"] for r in records if "retrieve" in r.ms and "retrieve" not in r.cached]
-    ingest: dict[str, float] = {}
-    for record in records:
-        if "ingest" in record.ms and "ingest" not in record.cached:
-            ingest[record.sample] = max(record.ms["ingest"], ingest.get(record.sample, 0.0))
-    return Times(
-        retrieve_p50=percentile(retrieve, 50) if retrieve else None,
-        retrieve_p95=percentile(retrieve, 95) if retrieve else None,
-        ingest_mean=_mean(ingest.values()) if ingest else None,
-        ingest_most=max(ingest.values()) if ingest else None,
-    )
-
-
-def _mean(values: Iterable[float]) -> float:
-    numbers = list(values)
-    return math.fsum(numbers) / len(numbers)
+def _na_reasons(records: Sequence[Record]) -> tuple[tuple[str, int], ...]:
+    """Each distinct reason with its count; in an order that does not depend on that of the records."""
+    found = Counter(record.reason for record in records if record.verdict == "n/a")
+    return tuple(sorted(found.items(), key=lambda item: (-item[1], item[0])))

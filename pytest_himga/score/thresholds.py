@@ -1,7 +1,8 @@
 """What ``--himga-min-score`` says: ``[DATASET:][NAME=]VALUE``, and ``--himga-max-unscored``.
 
 ``0.7`` is a minimum for ``overall``, ``temporal=60%`` for a type, ``locomo:recall@5=0.4`` for a number of
-one dataset. Values are fractions, never floats: 0.7 means seven tenths.
+one dataset. Values are fractions, never floats: 0.7 means seven tenths. Only ``slope`` may be negative: a
+fall that is put up with.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pytest_himga.errors import SettingsError, nearest
+from pytest_himga.score.dimensions import SLOPE
 from pytest_himga.score.summary import CONTEXT_TOKENS, FALSE_REFUSAL, OVERALL
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ _NO_MINIMUM = (CONTEXT_TOKENS, FALSE_REFUSAL)
 class Threshold:
     """The least that the number ``name`` may be; ``dataset`` None means every dataset that has it.
 
-    ``value`` is in 0..1; ``text`` is what the user wrote.
+    ``value`` is in 0..1, for ``slope`` in -1..1; ``text`` is what the user wrote.
     """
 
     dataset: str | None
@@ -49,7 +51,7 @@ class Allowance:
 
 
 def parse_threshold(text: str) -> Threshold:
-    """Read ``[DATASET:][NAME=]VALUE``; VALUE is 0..1, or 0..100 with a percent sign.
+    """Read ``[DATASET:][NAME=]VALUE``; VALUE is 0..1, or 0..100 with a percent sign (both from -1 for slope).
 
     The name is only known to be right when the datasets are: see ``check_thresholds``. Raises
     SettingsError.
@@ -72,7 +74,8 @@ def parse_threshold(text: str) -> Threshold:
             f"{where}: {refused} is better the lower it is, so it cannot have a minimum; it is printed in "
             "the summary and kept in run.json"
         )
-    return Threshold(dataset or None, name, _share(number, where, text), text.strip())
+    least = -1 if _same(SLOPE, name) else 0
+    return Threshold(dataset or None, name, _share(number, where, text, least), text.strip())
 
 
 def check_thresholds(
@@ -149,24 +152,26 @@ def decimal(value: Fraction) -> str:
     return sign + (f"{whole[:-digits]}.{whole[-digits:]}" if digits else whole)
 
 
-def _share(number: str, where: str, text: str) -> Fraction:
+def _share(number: str, where: str, text: str, least: int) -> Fraction:
+    """The minimum that ``number`` says, in ``least`` (0, or -1 for a slope) .. 1."""
     percent = number.endswith("%")
     digits = number.removesuffix("%").rstrip()
     if not _NUMBER.fullmatch(digits):
         raise SettingsError(
-            f"{where}: {number} is not a number; write a value from 0 to 1, such as 0.7, or 70%"
+            f"{where}: {number} is not a number; write a value from {least} to 1, such as "
+            f"{'-0.05, or -5%' if least else '0.7, or 70%'}"
         )
     value = Fraction(digits) / (100 if percent else 1)
-    if 0 <= value <= 1:
+    if least <= value <= 1:
         return value
-    if not percent and 0 <= value <= 100:
+    limits = f"{least * 100}% and 100%" if percent else f"{least} and 1"
+    sentence = (
+        f"{where}: a minimum{f' of {SLOPE}' if least else ''} lies between {limits}, and {number} does not"
+    )
+    if not percent and least * 100 <= value <= 100:
         rest = text.strip().removesuffix(number)
-        raise SettingsError(
-            f"{where}: a minimum lies between 0 and 1, and {number} does not; "
-            f"did you mean {rest}{decimal(value / 100)}?"
-        )
-    limits = "0% and 100%" if percent else "0 and 1"
-    raise SettingsError(f"{where}: a minimum lies between {limits}, and {number} does not")
+        sentence += f"; did you mean {rest}{decimal(value / 100)}?"
+    raise SettingsError(sentence)
 
 
 def _right_name(name: str, known: Sequence[str]) -> str:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from loopback import Web
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 Record = dict[str, Any]
 
@@ -78,3 +79,21 @@ def real_locomo() -> Path:
     if not path.is_file():
         pytest.skip(f"needs the real locomo10.json in {folder} (or $HIMGA_TEST_DATA)")
     return path
+
+
+@pytest.fixture
+def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
+    """A server on loopback, which no proxy of the developer's shell stands before."""
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    with Web() as server:
+        yield server
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the platform would keep datasets, in the test's folder."""
+    folder = tmp_path / "cache" / "datasets"
+    monkeypatch.setattr("pytest_himga.data.store.cache_folder", lambda: folder)
+    return folder

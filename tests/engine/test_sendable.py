@@ -155,5 +155,6 @@ def test_the_line_of_results_jsonl_has_exactly_the_fields_of_version_1():
         "v", "id", "dataset", "sample", "uid", "type", "expects_abstention", "verdict", "score", "reason", "judge",
         "votes", "outcome", "question", "gold", "trap", "answer", "abstention", "evidence", "found", "recalled",
         "context", "context_chars", "context_tokens", "k", "stage", "ms", "usage", "cached", "worker",
+        "errata",
     ]  # fmt: skip
     assert record.to_json()["v"] == 1

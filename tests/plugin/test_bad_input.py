@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from pytest_himga.data.store import cache_folder
+
 #: Plugins that many have installed and no story here is about; without them a run takes half the time.
 WITHOUT_OTHERS = [
     f"-pno:{name}"
@@ -36,13 +38,20 @@ def refusal(result: pytest.RunResult, project) -> str:
 
 REFUSED = {
     # a dataset
-    "--himga-dataset=demoo": "There is no dataset 'demoo': no data folder is set (--himga-data-dir or "
-    "HIMGA_DATA_DIR), and there is no file HERE/demoo; did you mean demo?",
+    "--himga-dataset=demoo": "There is no dataset 'demoo': {cache} (the cache folder) has no demoo.json, "
+    "demoo.json.gz, demoo/, and there is no file HERE/demoo; did you mean demo or demo-locomo?",
     "--himga-dataset=mni.json": "HERE/mni.json: there is no such file or folder; check the path",
     "--himga-dataset=other/": "HERE/other: there is no such file or folder; check the path",
     "--himga-dataset=a=": "'a=' is not a dataset; write NAME=PATH with both, or a name or path alone",
-    "--himga-dataset=mini=mini.json,mini=demo": "Two datasets would be called mini in ids (HERE/mini.json "
+    "--himga-dataset=mini=mini.json,mini=demo-locomo": "Two datasets would be called mini in ids (HERE/mini.json "
     "and {demo}); rename one with NAME=PATH",
+    "--himga-dataset=longmemval": "There is no dataset 'longmemval': {cache} (the cache folder) has no "
+    "longmemval.json, longmemval.json.gz, longmemval/, and there is no file HERE/longmemval; did you mean "
+    "longmemeval or longmemeval-s or longmemeval-m?",
+    "--himga-errata=locomo-audti": "--himga-errata=locomo-audti: there is no such file, and no shipped list of "
+    "that name; did you mean locomo-audit?",
+    "--himga-allow=unverifid": "--himga-allow=unverifid is unknown; did you mean unverified?",
+    "--himga-session-order=tiem": "--himga-session-order=tiem is unknown; did you mean time?",
     # a backend
     "--himga-backend=nowhere:Memory": "--himga-backend=nowhere:Memory: no module named 'nowhere'; if it lies in "
     "the project, put `pythonpath = .` (or the folder it lies in) into the pytest ini file",
@@ -97,11 +106,11 @@ def test_a_mistyped_name_or_value_is_one_sentence_with_the_right_one(project, ar
 
     result = project.pytester.runpytest_inprocess(*WITHOUT_OTHERS, *dataset, *backend, *given)
 
-    assert refusal(result, project) == REFUSED[arguments].format(demo=demo)
+    assert refusal(result, project) == REFUSED[arguments].format(demo=demo, cache=cache_folder())
 
 
 def test_a_missing_backend_is_told_how_to_write_one(project):
-    result = project.pytester.runpytest_inprocess(*WITHOUT_OTHERS, "--himga-dataset=demo")
+    result = project.pytester.runpytest_inprocess(*WITHOUT_OTHERS, "--himga-dataset=demo-locomo")
 
     assert refusal(result, project) == (
         "--himga-backend is missing: name the memory under test, e.g. --himga-backend=bm25, "
@@ -166,7 +175,8 @@ BROKEN = {
     "a list of texts": (b'["a"]', "record [0] is 'a'; expected an object"),
     "another format": (
         b'[{"id": 1, "messages": []}]',
-        "no known format; the first record's keys are 'id', 'messages'; known: locomo has conversation, qa",
+        "no known format; the first record's keys are 'id', 'messages'; known: locomo has conversation, qa; "
+        "longmemeval has haystack_sessions, question, question_id; memorystress has facts, questions, sessions",
     ),
     "two samples with one id": (
         json.dumps(records() * 2).encode(),

@@ -532,7 +532,14 @@ def test_a_long_sample_id_can_be_selected_as_it_stands_in_the_file(project):
 
 
 def test_five_processes_with_random_hash_seeds_and_two_workers_agree(project):
-    options = ["--himga-dataset=demo", "--himga-backend=null", "--co", "-q", "-p", "pytest_himga.plugin"]
+    options = [
+        "--himga-dataset=demo-locomo",
+        "--himga-backend=null",
+        "--co",
+        "-q",
+        "-p",
+        "pytest_himga.plugin",
+    ]
     alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     runs = [
         subprocess.Popen(
@@ -546,11 +553,11 @@ def test_five_processes_with_random_hash_seeds_and_two_workers_agree(project):
         for seed in ("random", "0", "1", "42", "4294967295")
     ]
     printed = [run.communicate()[0] for run in runs]
-    parallel = project.run_apart("-n2", "-v", data="demo", backend="null")
+    parallel = project.run_apart("-n2", "-v", data="demo-locomo", backend="null")
 
     assert [run.returncode for run in runs] == [0] * 5
     assert len({re.sub(r"in \d.*s", "", text) for text in printed}) == 1
-    ids = [line for line in printed[0].splitlines() if line.startswith("himga/demo/")]
+    ids = [line for line in printed[0].splitlines() if line.startswith("himga/demo-locomo/")]
     assert len(ids) == 66
     assert sorted(set(ran(parallel))) == sorted(ids)
 

@@ -10,18 +10,31 @@ import sys
 
 import pytest
 
-from pytest_himga.settings import OPTIONS
+from pytest_himga.options import OPTIONS
 
 #: What a project that never asks for a benchmark pays for: options and fixtures.
 LIGHT = {
     "pytest_himga",
     "pytest_himga.errors",
     "pytest_himga.fixtures",
+    "pytest_himga.options",
     "pytest_himga.plugin",
     "pytest_himga.settings",
     "pytest_himga.stash",
 }
-HEAVY = ("openai", "httpx", "numpy", "nltk", "bm25s", "regex", "Stemmer", "scipy", "numba")
+HEAVY = (
+    "openai",
+    "httpx",
+    "numpy",
+    "nltk",
+    "bm25s",
+    "regex",
+    "Stemmer",
+    "scipy",
+    "numba",
+    "msgspec",
+    "filelock",
+)
 
 #: Finds everything, unless a question is to fail for the first so many times.
 MEMORY = """
@@ -177,7 +190,7 @@ def test_help_has_one_group_with_every_option(project):
     assert lines.count("memory benchmarks (pytest-himga):") == 1
     start = lines.index("memory benchmarks (pytest-himga):")
     group = lines[start + 1 : lines.index("", start)]
-    flags = [line.split("=")[0].strip() for line in group if line.startswith("  --")]
+    flags = [re.split("[= ]", line.strip())[0] for line in group if line.startswith("  --")]
     assert flags == [option.flag for option in OPTIONS]
     assert sum("--himga-" in line and line.startswith("  --") for line in lines) == len(OPTIONS)
     inis = [line.split()[0] for line in lines if line.startswith("  himga_")]
@@ -561,7 +574,7 @@ def test_every_file_is_opened_as_utf_8(guest, extra):
             *[sys.executable, "-X", "warn_default_encoding", "-W", "error::EncodingWarning", "-m", "pytest"],
             *[f"-pno:{name}" for name in others],
             *[
-                "--himga-dataset=mini.json,demo",
+                "--himga-dataset=mini.json,demo-locomo",
                 "--himga-backend=bm25",
                 "--himga-min-score=0.1",
                 "-ra",

@@ -22,7 +22,7 @@ NASTY = {
     "turned around": "\u202etxet desrever\u202c \u2066 \u200f",
     "line ends": "one\r\ntwo\rthree\u2028four\x85five\x0bsix",
     "xml": "</failure> ]]> <![CDATA[ &amp; \ufffe \uffff",
-    "an id": "himga/demo/boat::question [x] @group -- ../..",
+    "an id": "himga/demo-locomo/boat::question [x] @group -- ../..",
     "markup": "[bold]text[/bold] {braces} %s %(name)s ${var}",
     "other scripts": "日本語 العربية ﬁ 🦔 é",
     "blank": " \t\u00a0 \u3000",

@@ -20,6 +20,7 @@ from pytest_himga.report.run_folder import RunFolder
 RESULT_FIELDS = """
     v id dataset sample uid type expects_abstention verdict score reason judge votes outcome question gold trap
     answer abstention evidence found recalled context context_chars context_tokens k stage ms usage cached worker
+    errata
 """
 RUN_FIELDS = """
     v run plugin python datasets backend k answerer judge profiles models settings totals gates exit
@@ -86,6 +87,7 @@ def test_a_correct_question(story):
         "usage": {},
         "cached": [],
         "worker": "main",
+        "errata": None,
     }
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_himga.errors import HimgaError
-from pytest_himga.settings import OPTIONS, Settings, read_settings
+from pytest_himga.options import OPTIONS
+from pytest_himga.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +39,7 @@ def settings(project) -> Callable[..., Settings]:
 
     def read(*arguments: str, ini: str = "", env: dict[str, str] | None = None) -> Settings:
         project.pytester.makeini(f"{INI}{ini}")
-        dataset = [] if any("himga-dataset" in argument for argument in arguments) else ["demo"]
+        dataset = [] if any("himga-dataset" in argument for argument in arguments) else ["demo-locomo"]
         config = project.pytester.parseconfig(
             *(f"--himga-dataset={name}" for name in dataset), "--himga-backend=null", *arguments
         )
@@ -63,7 +64,7 @@ def error_line(result: pytest.RunResult) -> str:
 
 def test_the_defaults(settings, project):
     assert settings() == Settings(
-        datasets=("demo",),
+        datasets=("demo-locomo",),
         root=project.path,
         base=project.path,
         backend="null",
@@ -73,6 +74,11 @@ def test_the_defaults(settings, project):
         types=(),
         subset=None,
         locomo_labels="locomo",
+        session_order="time",
+        errata=(),
+        errata_base=project.path,
+        offline=False,
+        allow=(),
         builtin_items=True,
         top_k=10,
         timeout=120.0,
@@ -94,6 +100,9 @@ VALUES = {
     "types": ("types", {"a": ("a",), "b": ("b",), "c": ("c",)}),
     "subset": ("subset", {"1": "1", "2": "2", "3%": "3%"}),
     "locomo-labels": ("locomo_labels", {"himga": "himga", "locomo": "locomo", "": "locomo"}),
+    "session-order": ("session_order", {"file": "file", "time": "time", "": "time"}),
+    "errata": ("errata", {"a": ("a",), "b": ("b",), "c": ("c",)}),
+    "allow": ("allow", {"unverified": ("unverified",), "unverified,unverified": ("unverified",), "": ()}),
     "items": ("builtin_items", {"off": False, "on": True, "": True}),
     "top-k": ("top_k", {"1": 1, "2": 2, "3": 3}),
     "timeout": ("timeout", {"1": 1.0, "2.5": 2.5, "3": 3.0}),
@@ -104,7 +113,17 @@ VALUES = {
 
 
 def test_the_table_of_values_has_every_option():
-    assert {*VALUES, "min-score"} == {option.name for option in OPTIONS if not option.cli_only}
+    assert {*VALUES, "min-score", "offline"} == {option.name for option in OPTIONS if not option.cli_only}
+
+
+@pytest.mark.parametrize(
+    ("text", "offline"), [("yes", True), ("1", True), ("ON", True), ("no", False), ("0", False)]
+)
+def test_a_switch_is_given_by_its_name_alone_or_as_yes_and_no(settings, text, offline):
+    assert settings("--himga-offline").offline
+    assert settings("--himga-offline", env={"HIMGA_OFFLINE": "no"}).offline
+    assert settings(env={"HIMGA_OFFLINE": text}).offline == offline
+    assert settings(ini=f"himga_offline = {text}\n").offline == offline
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -116,7 +135,7 @@ def test_the_command_line_beats_the_environment_and_that_beats_the_ini(settings,
     def value(*arguments, **sources):
         if name == "backend":  # the fixture's own --himga-backend would stand on the command line
             project.pytester.makeini(f"{INI}{sources['ini']}")
-            config = project.pytester.parseconfig("--himga-dataset=demo", *arguments)
+            config = project.pytester.parseconfig("--himga-dataset=demo-locomo", *arguments)
             return read_settings(config, sources.get("env", {})).backend
         found = getattr(settings(*arguments, **sources), field)
         return found if name != "data-dir" else str(found)
@@ -174,7 +193,7 @@ def test_pyproject_is_an_ini_file_too(project, text):
     (project.path / "tox.ini").unlink()
     project.write("pyproject.toml", text)
 
-    config = project.pytester.parseconfig("--himga-dataset=demo")
+    config = project.pytester.parseconfig("--himga-dataset=demo-locomo")
     read = read_settings(config, {})
 
     assert (read.backend, read.top_k) == ("null", 3)
@@ -201,8 +220,12 @@ def test_a_list_is_repeated_or_has_commas_or_lines(settings, arguments, ini, env
 
 
 def test_datasets_are_repeated_or_have_commas(settings):
-    repeated = ["--himga-dataset=demo", "--himga-dataset=x=mini.json,mini.json", "--himga-dataset=demo"]
-    assert settings(*repeated).datasets == ("demo", "x=mini.json", "mini.json")
+    repeated = [
+        "--himga-dataset=demo-locomo",
+        "--himga-dataset=x=mini.json,mini.json",
+        "--himga-dataset=demo-locomo",
+    ]
+    assert settings(*repeated).datasets == ("demo-locomo", "x=mini.json", "mini.json")
 
 
 def test_an_option_of_the_backend_keeps_its_commas_and_equals_signs(settings):
@@ -273,12 +296,14 @@ def test_a_dataset_is_a_name_in_the_data_folder(project, elsewhere, monkeypatch,
     assert found == [f"himga/{name}/garden", f"himga/{name}/harbour"]
 
 
-def test_locomo_is_the_published_file_in_the_data_folder(project, elsewhere):
+def test_locomo_is_the_published_file_in_the_data_folder_and_no_other(project, elsewhere):
     shutil.copy(elsewhere / "mini.json", elsewhere / "locomo10.json")
 
-    found = collected(project.run("--co", "-q", "--himga-data-dir=data", data="locomo"))
+    refused = error_line(project.run("--co", "-q", "--himga-data-dir=data", data="locomo"))
+    accepted = project.run("--co", "-q", "--himga-data-dir=data", "--himga-allow=unverified", data="locomo")
 
-    assert found == ["himga/locomo/garden", "himga/locomo/harbour"]
+    assert refused.startswith(f"locomo: {elsewhere}/locomo10.json is not the published file: its sha256 is ")
+    assert collected(accepted) == ["himga/locomo/garden", "himga/locomo/harbour"]
 
 
 def test_a_relative_path_starts_where_it_was_written(project, elsewhere, monkeypatch):
@@ -332,7 +357,7 @@ BAD = {
         (["--himga-dataset=no/where.json"], "{path}/no/where.json: there is no such file or folder"),
         (["--himga-dataset=x="], "'x=' is not a dataset; write NAME=PATH with both"),
         (["--himga-dataset=mini.json,mini.json.gz"], "{path}/mini.json.gz: there is no such file or folder"),
-        (["--himga-dataset=a=mini.json,a=demo"], "Two datasets would be called a in ids"),
+        (["--himga-dataset=a=mini.json,a=demo-locomo"], "Two datasets would be called a in ids"),
     ],
     "backend": [
         (["--himga-backend="], "--himga-backend is missing: name the memory under test"),
@@ -352,9 +377,20 @@ BAD = {
     ],
     "data-dir": [
         (
-            ["--himga-dataset=locomo", "--himga-data-dir=no/where"],
-            "There is no dataset 'locomo': the data folder {path}/no/where ",
+            ["--himga-dataset=locmo", "--himga-data-dir=no/where"],
+            "There is no dataset 'locmo': {path}/no/where (--himga-data-dir) or ",
         )
+    ],
+    "errata": [
+        (
+            ["--himga-errata=nowhere.toml"],
+            "--himga-errata=nowhere.toml: there is no such file, and no shipped list",
+        ),
+        (["--himga-errata=mini.json"], "{path}/mini.json: holds [{"),
+    ],
+    "allow": [(["--himga-allow=unverifid"], "--himga-allow=unverifid is unknown; did you mean unverified?")],
+    "session-order": [
+        (["--himga-session-order=up"], "--himga-session-order=up is unknown; known: file, time")
     ],
     "samples": [
         (["--himga-samples=gardn"], "There is no sample 'gardn' in mini; did you mean garden?"),
@@ -422,7 +458,7 @@ BAD = {
 
 
 def test_the_table_of_bad_values_has_every_option():
-    assert set(BAD) == {option.name for option in OPTIONS}
+    assert set(BAD) == {option.name for option in OPTIONS if not option.switch}
 
 
 @pytest.mark.parametrize(
@@ -448,6 +484,9 @@ def test_a_bad_value_is_one_line_before_any_work(project, arguments, start):
     [
         ("", {"HIMGA_TOP_K": "ten"}, "HIMGA_TOP_K=ten is not a whole number from 1"),
         ("himga_top_k = ten\n", {}, "himga_top_k = ten is not a whole number from 1"),
+        ("", {"HIMGA_OFFLINE": "maybe"}, "HIMGA_OFFLINE=maybe is neither yes nor no"),
+        ("himga_offline = x\n", {}, "himga_offline = x is neither yes nor no"),
+        ("himga_allow = all\n", {}, "himga_allow = all is unknown; known: unverified"),
         ("", {"HIMGA_ITEMS": "maybe"}, "HIMGA_ITEMS=maybe is unknown; known: off, on"),
         ("himga_gate = scor\n", {}, "himga_gate = scor is unknown; did you mean score?"),
         ("", {"HIMGA_BACKEND_OPTION": "depth"}, "HIMGA_BACKEND_OPTION=depth is not KEY=VALUE"),

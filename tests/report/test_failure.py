@@ -23,7 +23,7 @@ DINGHY = EvidenceTurn(
 
 def record(**changes: object) -> Record:
     plain = {
-        "id": "himga/demo/ann-and-bob::what-became-of-anns-boats-1a2b3c",
+        "id": "himga/demo-locomo/ann-and-bob::what-became-of-anns-boats-1a2b3c",
         "dataset": "demo",
         "sample": "ann-and-bob",
         "uid": "what-became-of-anns-boats-1a2b3c",

@@ -29,7 +29,8 @@ RESULTS_FORMAT = """
 {"v":1,"id","dataset","sample","uid","type","expects_abstention","verdict":"correct|wrong|unscored|n/a","score":0.5|null,"reason","judge","votes":[],"outcome",
  "question","gold","trap","answer":str|null,"abstention":"held|fell|other"|null,"evidence":[refs],"found":[refs],"recalled":[{"turns","sessions","score"}]|null,
  "context":"sha256 of a blob"|null,"context_chars","context_tokens","k","stage":null|"ingest|retrieve|answer|judge",
- "ms":{"ingest","retrieve","answer","judge"},"usage":{stage:{"calls","tokens_in","tokens_out","cost"}},"cached":[stages],"worker"}
+ "ms":{"ingest","retrieve","answer","judge"},"usage":{stage:{"calls","tokens_in","tokens_out","cost"}},"cached":[stages],"worker",
+ "errata":null|{"excluded":reason}|{"gold","verdict","score"}}
 """
 RUN_FORMAT = """
 {"v":1,"run","plugin","python","datasets":[{"name","family","sha256","labels","errata","session_order","selection","items"}],"backend":{"name","version","options"},
@@ -49,7 +50,7 @@ def keys_of(text: str) -> list[str]:
 
 def record(**changes: object) -> Record:
     plain = {
-        "id": "himga/demo/ann-and-bob::which-boat-1a2b3c",
+        "id": "himga/demo-locomo/ann-and-bob::which-boat-1a2b3c",
         "dataset": "demo",
         "sample": "ann-and-bob",
         "uid": "which-boat-1a2b3c",

@@ -27,6 +27,8 @@ PROVENANCE = Provenance(
     top_k=10,
     plugin_version="0.1.0",
 )
+UNANSWERABLE = "unanswerable: there is no evidence to find"
+NO_EVIDENCE = "the dataset names no evidence for this question"
 FOUND_FIRST = retrieval_metrics([["D1:1"], ["D1:2"]], [["D1:1"]], top_k=10)
 FOUND_THIRD = retrieval_metrics([["D1:2"], ["D1:3"], ["D1:1"]], [["D1:1"]], top_k=10)
 NOT_FOUND = retrieval_metrics([["D1:2"]], [["D1:1"]], top_k=10)
@@ -49,7 +51,8 @@ def questions(kind: str, n: int, verdict: str, **fields: Any) -> list[Record]:
 
 
 def traps(n: int, verdict: str, **fields: Any) -> list[Record]:
-    return questions("adversarial", n, verdict, expects_abstention=True, **fields)
+    known = {"expects_abstention": True} | ({"reason": UNANSWERABLE} if verdict == "n/a" else {})
+    return questions("adversarial", n, verdict, **(known | fields))
 
 
 NORMAL = [
@@ -112,6 +115,7 @@ def test_a_normal_run_on_the_free_judge() -> None:
         abstention    8        -       -             -         0       -    8
         all          28       14  0.7000   0.481-0.855         0       6    8
 
+        n/a         8: unanswerable: there is no evidence to find
         retrieval       @1      @3      @5     @10
           recall    0.2500  0.7000  0.7000  0.7000
           hit       0.2500  0.7000  0.7000  0.7000
@@ -180,7 +184,7 @@ def test_a_run_with_unscored_questions_traps_and_gates() -> None:
 def test_a_run_in_which_nothing_applies_prints_no_number() -> None:
     lines = shown(
         [
-            *questions("temporal", 4, "n/a", context_chars=None, ms={}),
+            *questions("temporal", 4, "n/a", reason=NO_EVIDENCE, context_chars=None, ms={}),
             *traps(2, "n/a", context_chars=None, ms={}),
         ]
     )
@@ -194,6 +198,8 @@ def test_a_run_in_which_nothing_applies_prints_no_number() -> None:
         abstention  2        -      -             -         0       -    2
         all         6        -      -             -         0       -    6
 
+        n/a         4: the dataset names no evidence for this question; 2: unanswerable:
+                    there is no evidence to find
         retrieval   - (no ids came back for a question with evidence)
         context     -
         provenance  tiny sha256 79fa87e90f04, 6 items, 2 samples (0 fed), backend bm25
@@ -224,6 +230,7 @@ def test_a_memory_that_knows_nothing_scores_0_and_is_seen_to_return_nothing() ->
         abstention   3        -       -             -         0       -    3
         all         15        0  0.0000   0.000-0.242         0      12    3
 
+        n/a         3: unanswerable: there is no evidence to find
         retrieval       @1      @3      @5     @10
           recall    0.0000  0.0000  0.0000  0.0000
           hit       0.0000  0.0000  0.0000  0.0000
@@ -263,6 +270,8 @@ def test_a_narrow_terminal_gets_the_same_numbers_without_the_interval() -> None:
         all
         28      14 0.7000        0      6   8
 
+        n/a         8: unanswerable: there is no
+                    evidence to find
         retrieval       @1     @3     @5    @10
           recall    0.2500 0.7000 0.7000 0.7000
           hit       0.2500 0.7000 0.7000 0.7000

@@ -44,8 +44,21 @@ def trap(verdict: str = "n/a", **fields: Any) -> Record:
     return question("adversarial", verdict, expects_abstention=True, gold=None, trap="Rome", **fields)
 
 
-def add_up(*records: Record, abstains: Callable[[str], bool] | None = None) -> DatasetSummary:
-    return summarise("tiny", records, type_labels=LABELS, top_k=3, abstains=abstains)
+def excluded(verdict: str = "wrong", **fields: Any) -> Record:
+    """A record of a question that an erratum excludes."""
+    return question(verdict=verdict, errata={"excluded": "the answer is in no turn"}, **fields)
+
+
+def corrected(verdict: str, published: str | None, **fields: Any) -> Record:
+    """A record of a question with a corrected gold, and the verdict that the published one had got."""
+    errata = {"gold": "Rome", "verdict": published, "score": None}
+    return question(verdict=verdict, errata=errata, **fields)
+
+
+def add_up(
+    *records: Record, abstains: Callable[[str], bool] | None = None, errata: bool = False
+) -> DatasetSummary:
+    return summarise("tiny", records, type_labels=LABELS, top_k=3, abstains=abstains, errata=errata)
 
 
 def test_accuracy_is_correct_among_correct_and_wrong_and_nothing_else() -> None:
@@ -99,8 +112,8 @@ def test_totals_have_the_names_that_thresholds_may_use() -> None:
     assert names == known_names(LABELS, 3)
     assert names == [
         "overall", "all", "abstention", "temporal", "single_hop", "adversarial", "mean-score", "f1",
-        "recall@1", "recall@3", "hit@1", "hit@3", "mrr", "ndcg@1", "ndcg@3", "context-tokens",
-        "false-refusal",
+        "recall@1", "recall@3", "hit@1", "hit@3", "mrr", "ndcg@1", "ndcg@3",
+        "session-recall@1", "session-recall@3", "context-tokens", "false-refusal",
     ]  # fmt: skip
 
 
@@ -192,11 +205,114 @@ def test_ten_times_seven_tenths_is_exactly_seven_tenths() -> None:
     assert mean.exact == Fraction(7, 10)
 
 
+# -- questions that nobody can answer -----------------------------------------------------------------
+
+
+def test_what_the_dataset_calls_unrecoverable_stands_beside_overall() -> None:
+    summary = add_up(
+        question(verdict="correct"),
+        question(verdict="wrong", recoverable=False, metrics={"f1": 0.0}, answer="no idea"),
+        question(verdict="wrong", recoverable=False),
+        abstains="no idea".__eq__,
+    )
+    assert (summary.overall.n, summary.unrecoverable.n, summary.all.n) == (1, 2, 3)
+    assert [row.n for row in summary.types] == [1]
+    assert summary.metrics == {}
+    assert summary.false_refusals is None  # refusing such a question is right
+    assert summary.totals()["unrecoverable"] == 0.0
+    assert [row.label for row in summary.totals_rows] == ["overall", "unrecoverable", "all"]
+
+
+def test_an_unanswerable_question_that_is_unrecoverable_too_counts_as_abstention() -> None:
+    summary = add_up(trap("correct", recoverable=False, abstention="held"))
+    assert (summary.abstention.n, summary.unrecoverable.n) == (1, 0)
+    assert "unrecoverable" not in summary.totals()
+
+
+def test_the_name_unrecoverable_exists_only_where_there_are_such_questions() -> None:
+    assert "unrecoverable" in known_names(LABELS, 3, unrecoverable=True)
+    assert "unrecoverable" not in known_names(LABELS, 3)
+
+
+# -- errata -------------------------------------------------------------------------------------------
+
+
+def test_excluded_questions_leave_every_number_but_all() -> None:
+    summary = add_up(
+        question(verdict="correct", score=1.0),
+        excluded(score=0.0, metrics={"f1": 0.0}, context_chars=40),
+        excluded(verdict="correct", expects_abstention=True, abstention="held"),
+        excluded(recoverable=False),
+    )
+    assert (summary.overall.n, summary.abstention.n, summary.unrecoverable.n) == (1, 0, 0)
+    assert (summary.excluded.n, summary.excluded.correct, summary.all.n) == (3, 1, 4)
+    assert summary.metrics["mean-score"].value == 1.0
+    assert "f1" not in summary.metrics
+    assert [row.label for row in summary.totals_rows] == ["overall", "as published", "excluded", "all"]
+
+
+def test_as_published_is_overall_without_any_erratum() -> None:
+    summary = add_up(
+        question(verdict="correct"),
+        excluded("wrong"),
+        excluded("unscored"),
+        corrected("correct", "wrong"),
+        corrected("wrong", "correct"),
+        corrected("correct", "n/a"),
+        trap("correct", abstention="held"),
+        question(verdict="correct", recoverable=False),
+    )
+    row = summary.as_published
+    assert row is not None
+    assert (row.correct, row.wrong, row.unscored, row.na) == (2, 2, 1, 1)
+    assert (summary.overall.correct, summary.overall.wrong, summary.corrected) == (3, 1, 3)
+    assert (summary.totals()["overall"], summary.totals()["as-published"]) == (0.75, 0.5)
+    assert summary.bound("as-published") == 0.6
+
+
+def test_a_corrected_question_without_a_published_verdict_is_unscored_there() -> None:
+    row = add_up(corrected("unscored", None)).as_published
+    assert row is not None
+    assert (row.unscored, row.n) == (1, 1)
+
+
+def test_errata_that_concern_no_question_of_the_run_are_active_all_the_same() -> None:
+    summary = add_up(question(), errata=True)
+    assert summary.as_published is not None
+    assert summary.totals()["as-published"] == 1.0
+    assert "as-published" in known_names(LABELS, 3, errata=True)
+
+
+def test_without_errata_nothing_is_as_published() -> None:
+    summary = add_up(question())
+    assert summary.as_published is None
+    assert "as-published" not in summary.totals()
+    assert "as-published" not in known_names(LABELS, 3)
+
+
+# -- reasons ------------------------------------------------------------------------------------------
+
+
+def test_reasons_for_n_a_are_counted_most_frequent_first_and_ties_by_name() -> None:
+    reasons = ["no as_agent", "no evidence", "no as_agent", "abstention"]
+    summary = add_up(
+        *(question(verdict="n/a", reason=reason) for reason in reasons),
+        question(verdict="unscored", reason="offline"),
+    )
+    assert summary.na_reasons == (("no as_agent", 2), ("abstention", 1), ("no evidence", 1))
+
+
+ERRATA = st.sampled_from([None, {"excluded": "wrong"}, {"gold": "Rome", "verdict": "wrong", "score": 0.0}])
+
+
 @given(
     st.lists(
         st.tuples(
             st.sampled_from(["correct", "wrong", "unscored", "n/a", "?"]),
             st.booleans(),
+            st.booleans(),
+            ERRATA,
+            st.integers(0, 1500),
             st.floats(0, 1),
         ),
         max_size=30,
@@ -204,19 +320,31 @@ def test_ten_times_seven_tenths_is_exactly_seven_tenths() -> None:
     st.randoms(),
 )
 def test_counts_add_up_bounds_hold_and_order_does_not_matter(
-    questions: list[tuple[str, bool, float]], shuffler: random.Random
+    questions: list[tuple[str, bool, bool, dict[str, Any] | None, int, float]], shuffler: random.Random
 ) -> None:
     records = [
-        question(verdict=verdict, expects_abstention=abstain, score=x, metrics={"f1": x})
-        for verdict, abstain, x in questions
+        question(
+            verdict=verdict,
+            expects_abstention=abstain,
+            recoverable=recoverable,
+            errata=errata,
+            facets={"age": age, "checkpoint": age % 4 + 1, "cross_agent": age % 3 == 0},
+            score=x,
+            metrics={"f1": x},
+        )
+        for verdict, abstain, recoverable, errata, age, x in questions
     ]
     summary = add_up(*records)
-    assert summary.overall.n + summary.abstention.n == summary.all.n == len(records)
+    groups = (summary.overall, summary.abstention, summary.unrecoverable, summary.excluded)
+    assert sum(row.n for row in groups) == summary.all.n == len(records)
     assert sum(row.n for row in summary.types) == summary.overall.n
+    if summary.dimensions:
+        assert sum(row.n for row in summary.dimensions.ages) == summary.overall.n
+        assert sum(row.n for _, row in summary.dimensions.curve) == summary.overall.n
     for name in summary.names():
         value, bound = summary.exact(name), summary.exact_bound(name)
         if value is not None:
             assert bound is not None
-            assert 0 <= value <= bound <= 1
+            assert (-1 if name == "slope" else 0) <= value <= bound <= 1
     shuffler.shuffle(records)
     assert add_up(*records) == summary

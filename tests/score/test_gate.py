@@ -131,6 +131,103 @@ def test_no_unanswerable_question_means_no_abstention() -> None:
     assert result.text == "abstention was not measured: this run has no such question"
 
 
+# -- the slope, which is neither an accuracy nor a mean ------------------------------------------------
+
+
+def curve(**verdicts: str) -> DatasetSummary:
+    """One question for each letter (c, w, u, n) of each checkpoint: ``p1="ccw", p2="u"``."""
+    words = {"c": "correct", "w": "wrong", "u": "unscored", "n": "na"}
+    asked = []
+    for place, letters in verdicts.items():
+        for record in records(**{word: letters.count(letter) for letter, word in words.items()}):
+            record.facets = {"checkpoint": int(place[1:]), "age": 7, "cross_agent": False}
+            asked.append(record)
+    return tiny(asked)
+
+
+@pytest.mark.parametrize(
+    ("text", "verdicts", "status", "sentence"),
+    [
+        (
+            "slope=-0.25",
+            {"p1": "cccc", "p2": "cccw", "p3": "ccww"},
+            "passed",
+            "slope -0.2500 is at least -0.25 (least squares over 3 checkpoints, 12 questions)",
+        ),
+        (
+            "slope=0",
+            {"p1": "cc", "p2": "cw"},
+            "proven",
+            "slope -0.5000 is below 0 (least squares over 2 checkpoints, 4 questions)",
+        ),
+        (
+            "slope=-0.4",
+            {"p1": "cc", "p2": "cwu"},
+            "failed",
+            (
+                "slope -0.5000 is below -0.4 (least squares over 2 checkpoints, 4 questions; "
+                "-0.3333 with the 1 unscored question counted as whatever lifts it most)"
+            ),
+        ),
+        (
+            "slope=0.1",
+            {"p1": "cw", "p2": "cwww", "p3": "wu", "p4": "wwwu"},
+            "proven",
+            (
+                "slope -0.1750 is below 0.1 (least squares over 4 checkpoints, 10 questions; "
+                "still -0.0500 with all 2 unscored questions counted as whatever lifts it most)"
+            ),
+        ),
+        (
+            "slope=-1",
+            {"p1": "ccc", "p2": "un"},
+            "unmeasured",
+            "slope was not measured: it takes two checkpoints with a verdict, and 1 has one",
+        ),
+        (
+            "slope=-1",
+            {"p1": "n", "p2": "n"},
+            "unmeasured",
+            "slope was not measured: it takes two checkpoints with a verdict, and none have one",
+        ),
+        (
+            "cross-agent=0",
+            {"p1": "c", "p2": "c"},
+            "unmeasured",
+            "cross-agent was not measured: no question of this run has a value for cross-agent",
+        ),
+    ],
+)
+def test_a_slope_and_its_minimum(text: str, verdicts: dict[str, str], status: str, sentence: str) -> None:
+    result = gate(text, curve(**verdicts))
+    assert (result.status, result.text) == (status, sentence)
+
+
+def test_cross_agent_questions_that_are_all_n_a_are_no_pass() -> None:
+    asked = records(na=32)
+    for record in asked:
+        record.facets = {"cross_agent": True}
+    result = gate("cross-agent=0", tiny(asked, records(correct=1)))
+    assert (result.status, result.text) == (
+        "unmeasured",
+        "cross-agent was not measured: none of 32 questions has a verdict (32 n/a)",
+    )
+
+
+def test_a_minimum_for_the_published_golds_and_for_what_is_unrecoverable() -> None:
+    asked = records(correct=3, wrong=1)
+    asked[0].errata = {"gold": "Rome", "verdict": "wrong", "score": 0.0}
+    lost = records(correct=1, wrong=1)
+    for record in lost:
+        record.recoverable = False
+    summary = tiny(asked, lost)
+    assert [gate(text, summary).text for text in ("0.7", "as-published=0.5", "unrecoverable=0.5")] == [
+        "overall 0.7500 is at least 0.7 (3 of 4)",
+        "as-published 0.5000 is at least 0.5 (2 of 4)",
+        "unrecoverable 0.5000 is at least 0.5 (1 of 2)",
+    ]
+
+
 @settings(deadline=None)  # each example adds up hundreds of records; a busy machine is no failure
 @given(st.integers(0, 300), st.integers(1, 300), st.integers(0, 20), st.integers(0, 10_000))
 def test_the_sentence_never_contradicts_the_verdict(
@@ -147,7 +244,7 @@ def test_the_sentence_never_contradicts_the_verdict(
     assert (result.status == "proven") == (not passed and not could_pass)
 
 
-@given(st.fractions(0, 1, max_denominator=2000), st.decimals(0, 1, places=5))
+@given(st.fractions(-1, 1, max_denominator=2000), st.decimals(-1, 1, places=5))
 def test_a_printed_value_stays_on_its_side_of_the_threshold(value: Fraction, least: object) -> None:
     threshold = Fraction(str(least))
     printed = Fraction(digits(value, threshold))

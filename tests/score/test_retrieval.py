@@ -1,4 +1,4 @@
-"""Recall, hit, MRR and nDCG of one question, by the ids that came back."""
+"""Recall, hit, MRR, nDCG and session recall of one question, by the ids that came back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_himga.score.retrieval import first_ranks, metric_ks, retrieval_metrics, retrieval_names
+from pytest_himga.score.retrieval import (
+    first_ranks,
+    metric_ks,
+    retrieval_metrics,
+    retrieval_names,
+    session_recall,
+    session_recall_names,
+)
 
 ids = st.sampled_from([f"D1:{n}" for n in range(8)])
 rankings = st.lists(st.lists(ids, max_size=3), max_size=12)
@@ -115,3 +122,37 @@ def test_a_perfect_ranking_scores_1_as_soon_as_it_can(n: int, top_k: int) -> Non
 @given(evidence, st.integers(1, 15))
 def test_nothing_returned_scores_0_everywhere(groups: list[list[str]], top_k: int) -> None:
     assert set(retrieval_metrics([], groups, top_k).values()) == {0.0}
+
+
+def test_session_recall_is_the_share_of_the_evidence_sessions_that_are_touched() -> None:
+    ranked = [["4"], ["9", "2"], ["4"], [], ["7"]]
+    assert session_recall(ranked, ["2", "4", "5", "7"], top_k=5) == {
+        "session-recall@1": 0.25,
+        "session-recall@3": 0.5,
+        "session-recall@5": 0.75,
+    }
+
+
+def test_a_session_with_two_pieces_of_evidence_is_wanted_once() -> None:
+    assert session_recall([["4"]], ["4", "4", "5"], top_k=1) == {"session-recall@1": 0.5}
+
+
+def test_a_question_without_evidence_sessions_has_no_session_recall() -> None:
+    assert session_recall([["4"]], [], top_k=5) == {}
+
+
+def test_a_session_beyond_top_k_counts_nowhere() -> None:
+    assert session_recall([["1"], ["2"], ["4"]], {"4"}, top_k=2) == {
+        "session-recall@1": 0.0,
+        "session-recall@2": 0.0,
+    }
+
+
+@given(rankings, st.lists(ids, min_size=1, max_size=6), st.integers(1, 15))
+def test_session_recall_is_recall_with_a_group_a_session(
+    ranked: list[list[str]], wanted: list[str], top_k: int
+) -> None:
+    recall = retrieval_metrics(ranked, [[one] for one in sorted(set(wanted))], top_k)
+    sessions = session_recall(ranked, wanted, top_k)
+    assert tuple(sessions) == session_recall_names(top_k)
+    assert sessions == {f"session-{name}": value for name, value in recall.items() if "recall" in name}

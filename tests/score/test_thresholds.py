@@ -19,6 +19,15 @@ from pytest_himga.score.thresholds import (
     parse_threshold,
 )
 
+STRESS = known_names(
+    ["fact_recall", "contradiction_resolution"],
+    10,
+    facets=[
+        {"age": 7, "checkpoint": 1, "cross_agent": True, "cold_start": False},
+        {"age": 800, "checkpoint": 2, "cross_agent": False, "cold_start": False},
+    ],
+    unrecoverable=True,
+)
 LOCOMO = known_names(["multi_hop", "temporal", "single_hop"], 10)
 LONGMEM = known_names(["multi_session", "temporal_reasoning"], 10)
 
@@ -37,6 +46,11 @@ LONGMEM = known_names(["multi_session", "temporal_reasoning"], 10)
         ("locomo:0.7", "locomo", "overall", "7/10"),
         ("locomo:recall@5=0.4", "locomo", "recall@5", "2/5"),
         ("locomo:multi-hop=40%", "locomo", "multi-hop", "2/5"),
+        # a fall that is put up with; no other number can be below 0
+        ("slope=-0.05", None, "slope", "-1/20"),
+        ("Slope = -5 %", None, "Slope", "-1/20"),
+        ("stress:slope=-1", "stress", "slope", "-1"),
+        ("slope=+0.01", None, "slope", "1/100"),
     ],
 )
 def test_the_grammar(text: str, dataset: str | None, name: str, value: str) -> None:
@@ -52,6 +66,13 @@ def test_the_grammar(text: str, dataset: str | None, name: str, value: str) -> N
         ("140", "a minimum lies between 0 and 1, and 140 does not"),
         ("140%", "a minimum lies between 0% and 100%, and 140% does not"),
         ("-0.1", "a minimum lies between 0 and 1, and -0.1 does not"),
+        ("cold-start=-0.1", "a minimum lies between 0 and 1, and -0.1 does not"),
+        ("slope=-5", "a minimum of slope lies between -1 and 1, and -5 does not; did you mean slope=-0.05?"),
+        ("slope=2", "a minimum of slope lies between -1 and 1, and 2 does not; did you mean slope=0.02?"),
+        ("slope=-101", "a minimum of slope lies between -1 and 1, and -101 does not"),
+        ("slope=-101%", "a minimum of slope lies between -100% and 100%, and -101% does not"),
+        ("slope=down", "down is not a number; write a value from -1 to 1, such as -0.05, or -5%"),
+        ("slope=", "a part is empty"),
         ("", "a part is empty; write [DATASET:][NAME=]VALUE"),
         ("temporal=", "a part is empty"),
         ("=0.7", "a part is empty"),
@@ -81,24 +102,43 @@ def test_any_text_is_a_threshold_or_a_settings_error(text: str) -> None:
         threshold = parse_threshold(text)
     except SettingsError:
         return
-    assert 0 <= threshold.value <= 1
+    assert (-1 if threshold.name.casefold() == "slope" else 0) <= threshold.value <= 1
 
 
 def check(*texts: str) -> dict[str, list[tuple[str, str]]]:
     """The thresholds by dataset, as pairs of name and value."""
-    found = check_thresholds([parse_threshold(text) for text in texts], {"locomo": LOCOMO, "lme": LONGMEM})
+    names = {"locomo": LOCOMO, "lme": LONGMEM, "stress": STRESS}
+    found = check_thresholds([parse_threshold(text) for text in texts], names)
     assert all(t.dataset == dataset for dataset, ts in found.items() for t in ts)
     return {dataset: [(t.name, decimal(t.value)) for t in ts] for dataset, ts in found.items()}
 
 
 def test_a_bare_minimum_holds_for_every_dataset() -> None:
-    assert check("0.7") == {"locomo": [("overall", "0.7")], "lme": [("overall", "0.7")]}
+    whole = [("overall", "0.7")]
+    assert check("0.7") == {"locomo": whole, "lme": whole, "stress": whole}
 
 
 def test_a_name_that_one_dataset_has_applies_to_that_one() -> None:
     assert check("single_hop=0.5", "lme:0.3") == {
         "locomo": [("single_hop", "0.5")],
         "lme": [("overall", "0.3")],
+        "stress": [],
+    }
+
+
+def test_the_dimensions_of_one_dataset_are_no_business_of_the_others() -> None:
+    minimums = ["age-0-100=0.5", "Slope=-5%", "cross_agent=0.4", "unrecoverable=0.1", "contradiction=0.2"]
+    assert check(*minimums, "session-recall@5=0.3") == {
+        "locomo": [("session-recall@5", "0.3")],
+        "lme": [("session-recall@5", "0.3")],
+        "stress": [
+            ("age-0-100", "0.5"),
+            ("slope", "-0.05"),
+            ("cross-agent", "0.4"),
+            ("unrecoverable", "0.1"),
+            ("contradiction", "0.2"),
+            ("session-recall@5", "0.3"),
+        ],
     }
 
 
@@ -119,6 +159,12 @@ def test_other_names_are_read_as_people_write_them(spelling: str) -> None:
         ("locmo:0.7", "dataset locmo is not selected; did you mean locomo?"),
         ("temporl=0.7", "no selected dataset has a number called temporl; did you mean temporal"),
         ("lme:single_hop=0.7", "lme has no number called single_hop; "),
+        ("locomo:slope=-0.1", "locomo has no number called slope; "),
+        ("cold-start=0.7", "no selected dataset has a number called cold-start; "),
+        ("age-100-500=0.7", "did you mean age-0-100 or age-500-1000?"),
+        ("as-published=0.7", "no selected dataset has a number called as-published; "),
+        ("excluded=0.7", "no selected dataset has a number called excluded; "),
+        ("session-recall@7=0.7", "it is measured as session-recall@1, session-recall@3"),
         ("locomo:recall@7=0.7", "it is measured as recall@1, recall@3, recall@5, recall@10"),
     ],
 )

@@ -14,6 +14,10 @@ from typing import Any
 import pytest
 
 from pytest_himga.data import Dataset, load_dataset, load_locomo, open_dataset, split_names
+from pytest_himga.data.families import FAMILIES
+from pytest_himga.data.opening import DEMO_PARTS, Access
+from pytest_himga.data.published import PUBLISHED
+from pytest_himga.data.store import cache_folder
 from pytest_himga.errors import DatasetError, DatasetWarning, UnknownDataset
 
 Record = dict[str, Any]
@@ -32,9 +36,10 @@ def chats(record: Record, write: Write) -> Path:
 @pytest.mark.parametrize(
     ("text", "names"),
     [
-        ("demo", ["demo"]),
-        ("demo,locomo", ["demo", "locomo"]),
-        (" demo , mine=x.json ,", ["demo", "mine=x.json"]),
+        ("locomo", ["locomo"]),
+        ("locomo,longmemeval", ["locomo", "longmemeval"]),
+        ("demo", list(DEMO_PARTS)),
+        (" demo-locomo , mine=x.json ,", ["demo-locomo", "mine=x.json"]),
         ("", []),
         (" , ", []),
     ],
@@ -56,9 +61,6 @@ def test_a_path_with_commas_is_one_dataset(record: Record, write: Write, tmp_pat
 @pytest.mark.parametrize(
     ("file", "spec", "name"),
     [
-        ("locomo10.json", "locomo", "locomo"),
-        ("locomo10.json.gz", "locomo", "locomo"),
-        ("locomo/one.json", "locomo", "locomo"),
         ("locomo10.json", "locomo10", "locomo10"),
         ("mine.json", "mine", "mine"),
         ("mine.json.gz", "mine", "mine"),
@@ -85,8 +87,27 @@ def test_a_name_is_looked_up_in_the_data_folder(
     monkeypatch.setenv("HIMGA_DATA_DIR", str(tmp_path / "data"))
     assert open_dataset(spec) == dataset
     assert load_dataset(spec) == dataset.samples
+    monkeypatch.delenv("HIMGA_DATA_DIR")
     with pytest.raises(UnknownDataset):
         open_dataset(spec, data_dir=tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize("file", ["locomo10.json", "locomo10.json.gz", "locomo.json", "locomo/one.json"])
+def test_other_data_under_a_published_name_are_refused_or_marked(
+    file: str, record: Record, write: Write, tmp_path: Path
+) -> None:
+    path = write([record], f"data/{file}")
+    if file.endswith(".gz"):
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    data = path.parent if "/" in file else path
+    accepted = open_dataset("locomo", access=Access(data_dir=tmp_path / "data", allow_unverified=True))
+    assert (accepted.name, accepted.path) == ("locomo", data)
+    assert accepted.sha256 in accepted.unverified
+    with pytest.raises(DatasetError) as caught:
+        open_dataset("locomo", data_dir=tmp_path / "data")
+    for part in (str(data), accepted.sha256, PUBLISHED["locomo"].sha256, "--himga-allow=unverified"):
+        assert str(part) in str(caught.value)
+    assert open_dataset(f"mine={data}").unverified == ""
 
 
 @pytest.mark.parametrize(
@@ -100,6 +121,7 @@ def test_a_name_is_looked_up_in_the_data_folder(
         ("sub/chats.json", "sub/", "sub"),
         ("sub/chats.json", "sub/../sub/chats.json", "chats"),
         ("demo/chats.json", "./demo", "demo"),
+        ("demo-locomo/chats.json", "./demo-locomo", "demo-locomo"),
         ("chats.json", "My Chats=chats.json", "My-Chats"),
         ("a=b.json", "a=b.json", "a-b"),
         ("a=b.json", "c=a=b.json", "c"),
@@ -192,8 +214,8 @@ def test_an_unknown_name_without_a_data_folder(tmp_path: Path) -> None:
     assert isinstance(error, UnknownDataset)
     assert isinstance(error, ValueError)
     assert str(error) == (
-        "There is no dataset 'locmo': no data folder is set (--himga-data-dir or HIMGA_DATA_DIR), "
-        f"and there is no file {tmp_path / 'locmo'}; did you mean locomo?"
+        f"There is no dataset 'locmo': {cache_folder()} (the cache folder) has no locmo.json, locmo.json.gz, "
+        f"locmo/, and there is no file {tmp_path / 'locmo'}; did you mean locomo or demo-locomo?"
     )
 
 
@@ -201,12 +223,8 @@ def test_an_unknown_name_in_a_data_folder(record: Record, write: Write, tmp_path
     write([record], "data/kitchen.json")
     data = tmp_path / "data"
     assert str(refusal("kitchn", data_dir=data, base=tmp_path)) == (
-        f"There is no dataset 'kitchn': the data folder {data} has no kitchn.json, kitchn.json.gz or "
-        f"kitchn/, and there is no file {tmp_path / 'kitchn'}; did you mean kitchen?"
-    )
-    assert str(refusal("locomo", data_dir=data, base=tmp_path)) == (
-        f"There is no dataset 'locomo': the data folder {data} has no locomo10.json, locomo10.json.gz "
-        f"or locomo/, and there is no file {tmp_path / 'locomo'}; known: demo, kitchen"
+        f"There is no dataset 'kitchn': {data} (--himga-data-dir) or {cache_folder()} (the cache folder) has no "
+        f"kitchn.json, kitchn.json.gz, kitchn/, and there is no file {tmp_path / 'kitchn'}; did you mean kitchen?"
     )
 
 
@@ -241,7 +259,8 @@ def test_keys_of_no_family_are_listed(write: Write) -> None:
     path = write([{"chat": [], "probes": 1}])
     assert str(refusal(str(path))) == (
         f"{path}: no known format; the first record's keys are 'chat', 'probes'; "
-        "known: locomo has conversation, qa"
+        "known: "
+        + "; ".join(f"{family.name} has {', '.join(sorted(family.keys))}" for family in FAMILIES.values())
     )
     path = write({})
     assert "the first record's keys are none" in str(refusal(str(path)))
@@ -271,13 +290,20 @@ def test_a_sample_id_of_300_characters_gets_a_short_name(record: Record, write: 
 
 
 def test_the_demo_ships_with_the_package() -> None:
-    assert (files("pytest_himga.data") / "demo" / "demo.json").is_file()
-    demo = open_dataset("demo")
+    assert all((files("pytest_himga.data") / "demo" / file).is_file() for file in DEMO_PARTS.values())
+    demo = open_dataset("demo-locomo")
     assert isinstance(demo, Dataset)
-    assert (demo.name, demo.family) == ("demo", "locomo")
+    assert (demo.name, demo.family) == ("demo-locomo", "locomo")
     assert {case.question.question_type.value for case in demo.cases()} == set(demo.type_labels)
-    assert open_dataset("other=demo").sha256 == demo.sha256
-    assert open_dataset("other=demo").name == "other"
+    assert open_dataset("other=demo-locomo").sha256 == demo.sha256
+    assert open_dataset("other=demo-locomo").name == "other"
+
+
+def test_the_demo_is_a_part_in_each_format_and_loads_as_one_list() -> None:
+    parts = {name: open_dataset(name) for name in DEMO_PARTS}
+    assert [part.family for part in parts.values()] == list(FAMILIES)
+    assert load_dataset("demo") == [sample for part in parts.values() for sample in part.samples]
+    assert "demo is several datasets; name one: demo-locomo" in str(refusal("mine=demo"))
 
 
 def test_data_works_without_pytest_and_loads_nothing_heavy() -> None:

@@ -1,0 +1,263 @@
+"""The index of a dataset's files, in the data room: what collecting a run needs, and where the rest lies.
+
+Built once per version of a file, by streaming it, and kept as JSON in the cache folder: sha256, family,
+warnings, and for each sample its questions and the bytes where its record stands. A start with an index
+that fits reads nothing else, whatever the size of the file. An index fits as long as size, time stamp and
+inode of each file, and this package's own code, are what they were.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_himga.data.files import files_of, is_gzip, unreadable
+from pytest_himga.data.identity import slug_of_name
+from pytest_himga.data.schema import Brief
+from pytest_himga.errors import DatasetError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_himga.data.family import Family, ReadOptions
+
+#: What was written less than this before it had been read may be written again within the same tick of
+#: its time stamp; the next start reads it once more. Reading a large file takes longer than that.
+_TICK_NS = 100_000_000
+
+
+@dataclass(frozen=True)
+class FileState:
+    """What tells that a file is still the one that was read; ``unpacked`` names the copy of a ``.gz``."""
+
+    name: str
+    size: int
+    mtime_ns: int
+    inode: int
+    unpacked: str = ""
+
+
+@dataclass
+class IndexedSample:
+    """One sample: its record is the ``length`` bytes from ``offset`` of the uncompressed file ``file``."""
+
+    sample_id: str
+    file: int
+    offset: int
+    length: int
+    briefs: list[Brief]
+
+
+@dataclass
+class Index:
+    """What is kept.
+
+    ``sha256`` is hex over the uncompressed bytes, so that a file and its ``.gz`` are one version of the
+    data; for a folder over the sorted (name, sha256) pairs of its files. ``code`` is a digest of the code that made it; ``young`` says that a file had only just been written.
+    """
+
+    code: str
+    family: str
+    sha256: str
+    young: bool
+    files: list[FileState]
+    samples: list[IndexedSample] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class OpenedIndex:
+    """An index that fits. ``paths`` are the dataset's files as asked for, ``data`` the same uncompressed."""
+
+    index: Index
+    paths: list[Path]
+    data: list[Path]
+
+    def check_unchanged(self, file: int) -> None:
+        """Refuse to read on in a file that is no longer the one that was indexed."""
+        kept = self.index.files[file]
+        if state_of(self.paths[file], kept.unpacked) != kept:
+            raise DatasetError(f"{self.paths[file]}: the file changed while the run went on; run it again")
+
+
+def index_folder() -> Path:
+    """Where indexes are kept: the platform's cache folder; a temporary one where that cannot be written."""
+    from platformdirs import user_cache_path
+
+    folder = user_cache_path("pytest-himga") / "index"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass
+    return _temporary_folder()
+
+
+@cache
+def _temporary_folder() -> Path:
+    import atexit
+    import shutil
+    import tempfile
+
+    folder = Path(tempfile.mkdtemp(prefix="himga-index-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def open_index(path: Path, families: Sequence[Family], options: ReadOptions, folder: Path) -> OpenedIndex:
+    """The index of the dataset at ``path``, as it lies in ``folder``, or built and put there.
+
+    Several processes may ask at once: one builds, the others wait for it.
+
+    Raises
+    ------
+    DatasetError
+        For whatever is wrong with the dataset, and if ``folder`` cannot be written.
+    """
+    paths, is_folder = files_of(path)
+    place = folder / _name(path, options)
+    index = _stored(place, paths)
+    if index is None:
+        from filelock import FileLock
+
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with FileLock(place.with_suffix(".lock")):
+                index = _stored(place, paths)
+                if index is None:
+                    index = _build(path, paths, is_folder, families, options, place)
+                    _write(place, index)
+        except OSError as error:
+            raise DatasetError(
+                f"{folder}: the index of {path} cannot be kept here ({error.strerror or error}); make the "
+                "folder writable"
+            ) from error
+    data = [
+        folder / state.unpacked if state.unpacked else file
+        for state, file in zip(index.files, paths, strict=True)
+    ]
+    index.warnings = [_with_paths(text, paths) for text in index.warnings]
+    return OpenedIndex(index, paths, data)
+
+
+def state_of(path: Path, unpacked: str = "") -> FileState:
+    """What tells this version of the file from any other; raises ``DatasetError``."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        unreadable(path, error)
+    return FileState(path.name, found.st_size, found.st_mtime_ns, found.st_ino, unpacked)
+
+
+def _build(
+    path: Path,
+    paths: list[Path],
+    is_folder: bool,
+    families: Sequence[Family],
+    options: ReadOptions,
+    place: Path,
+) -> Index:
+    from pytest_himga.data.indexing import Indexing
+
+    states = [
+        state_of(file, f"{place.stem}-{n}.unpacked" if is_gzip(file) else "") for n, file in enumerate(paths)
+    ]
+    data = [
+        _unpacked(file, place.with_name(state.unpacked)) if state.unpacked else file
+        for file, state in zip(paths, states, strict=True)
+    ]
+    found = Indexing(paths, data, families, options).run(path, is_folder)
+    for file, state in zip(paths, states, strict=True):
+        if state_of(file, state.unpacked) != state:
+            raise DatasetError(f"{file}: the file changed while it was read; run it again")
+    return Index(
+        code=_code(),
+        family=found.family,
+        sha256=found.sha256,
+        young=any(state.mtime_ns > time.time_ns() - _TICK_NS for state in states),
+        files=states,
+        samples=found.samples,
+        warnings=[_without_paths(text, paths) for text in found.warnings],
+    )
+
+
+def _unpacked(file: Path, target: Path) -> Path:
+    from pytest_himga.data.files import unpack
+
+    partial = target.with_suffix(".part")
+    with partial.open("wb") as opened:
+        unpack(file, opened)
+    partial.replace(target)
+    return target
+
+
+# -- keeping -----------------------------------------------------------------------------------------
+
+
+def _name(path: Path, options: ReadOptions) -> str:
+    resolved = os.path.realpath(path)
+    key = hashlib.sha256(f"{resolved}\0{options.labels}".encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    return f"{slug_of_name(path.name)}-{key}.json"
+
+
+@cache
+def _code() -> str:
+    """A digest of this room's code: what another version of it made is made anew."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _stored(place: Path, paths: list[Path]) -> Index | None:
+    """The index at ``place`` if it is there, whole, and about these files as they are now."""
+    try:
+        index = _index_of(json.loads(place.read_bytes()))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):  # ... or not an index at all
+        return None
+    states = [state_of(file) for file in paths]
+    if index.young or index.code != _code() or [replace(state, unpacked="") for state in index.files] != states:
+        return None
+    if any(s.unpacked and not place.with_name(s.unpacked).exists() for s in index.files):
+        return None
+    return index
+
+
+def _write(place: Path, index: Index) -> None:
+    partial = place.with_suffix(".part")
+    # the standard library's JSON: it lets lone surrogates through, which questions may hold
+    partial.write_text(json.dumps(index, default=_fields, separators=(",", ":")), encoding="utf-8")
+    partial.replace(place)
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {one.name: getattr(value, one.name) for one in fields(value)}
+
+
+def _index_of(content: dict[str, Any]) -> Index:
+    states = [FileState(**state) for state in content.pop("files")]
+    samples = [
+        IndexedSample(**{**sample, "briefs": [Brief(**brief) for brief in sample["briefs"]]})
+        for sample in content.pop("samples")
+    ]
+    return Index(**content, files=states, samples=samples)
+
+
+def _without_paths(text: str, paths: list[Path]) -> str:
+    """A warning that names its file by number: the next start may have another way to say the same path."""
+    for number, path in enumerate(paths):
+        text = text.replace(f"{path}:", f"\0{number}\0:")
+    return text
+
+
+def _with_paths(text: str, paths: list[Path]) -> str:
+    for number, path in enumerate(paths):
+        text = text.replace(f"\0{number}\0", str(path))
+    return text

@@ -1,0 +1,115 @@
+"""One pass over a dataset's files, in the data room: digest, family, questions and where samples lie."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pytest_himga.data.family import RawRecord, ReadOptions, Skimmed
+from pytest_himga.data.files import decode_record, diagnose, shown, unreadable
+from pytest_himga.data.index import IndexedSample
+from pytest_himga.data.schema import Brief
+from pytest_himga.data.stream import READ_WHOLE, split_records
+from pytest_himga.data.whole import check_new
+from pytest_himga.errors import DatasetError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pytest_himga.data.family import Family
+    from pytest_himga.data.stream import Chunk
+
+
+@dataclass
+class Found:
+    """What a pass over the files brought."""
+
+    family: str
+    sha256: str = ""
+    samples: list[IndexedSample] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+class Indexing:
+    """``paths`` are the files as asked for (errors name these), ``data`` the same uncompressed."""
+
+    def __init__(
+        self, paths: list[Path], data: list[Path], families: Sequence[Family], options: ReadOptions
+    ) -> None:
+        self._paths = paths
+        self._data = data
+        self._families = families
+        self._options = options
+
+    def run(self, path: Path, is_folder: bool) -> Found:
+        """Read everything once; raises ``DatasetError`` for what is wrong with it."""
+        family = self._family(path)
+        found = Found(family.name)
+        digests: list[tuple[str, str]] = []
+        taken: dict[str, Path] = {}
+        for number, (file, data) in enumerate(zip(self._paths, self._data, strict=True)):
+            digest = hashlib.sha256()
+            for chunk in chunks_of(file, data, digest):
+                raw = RawRecord({}, len(found.samples), file, found.warnings)
+                skimmed = self._skim(family, chunk, raw)
+                check_new(skimmed.sample_id, file, taken, family)
+                found.samples.append(
+                    IndexedSample(
+                        skimmed.sample_id, number, chunk.offset, len(chunk.data), skimmed.briefs
+                    )
+                )
+            digests.append((file.name, digest.hexdigest()))
+        found.sha256 = _joined(digests) if is_folder else digests[0][1]
+        return found
+
+    def _skim(self, family: Family, chunk: Chunk, raw: RawRecord) -> Skimmed:
+        skimmed = family.skim(chunk.data) if family.skim else None
+        if skimmed is None:
+            data = decode_record(raw.file, bytes(chunk.data))
+            sample = family.read(RawRecord(data, raw.number, raw.file, raw.warnings), self._options)
+            skimmed = Skimmed(sample.sample_id, [Brief.of(question) for question in sample.qa_pairs])
+        return skimmed
+
+    def _family(self, path: Path) -> Family:
+        """The family, by the keys of the first record that has all keys of one."""
+        from msgspec import DecodeError, Raw
+        from msgspec.json import Decoder
+
+        decode = Decoder(dict[str, Raw]).decode
+        first: list[str] | None = None
+        for file, data in zip(self._paths, self._data, strict=True):
+            for chunk in chunks_of(file, data):
+                try:
+                    keys = list(decode(chunk.data))
+                except DecodeError:  # half a surrogate pair, which Python's own parser takes
+                    keys = list(decode_record(file, bytes(chunk.data)))
+                first = keys if first is None else first
+                # any record: a loader says better than this which field a broken first one lacks
+                for family in self._families:
+                    if family.keys <= set(keys):
+                        return family
+        for file in self._paths:
+            diagnose(file, READ_WHOLE)  # the letters, which splitting does not look at
+        if first is None:
+            raise DatasetError(f"{path}: holds no record; a dataset has at least one sample")
+        found = ", ".join(shown(key) for key in first[:12]) or "none"
+        known = "; ".join(f"{f.name} has {', '.join(sorted(f.keys))}" for f in self._families)
+        raise DatasetError(
+            f"{self._paths[0]}: no known format; the first record's keys are {found}; known: {known}"
+        )
+
+
+def chunks_of(file: Path, data: Path, digest: hashlib._Hash | None = None) -> Iterator[Chunk]:
+    """The records of one file, see ``stream.split_records``."""
+    try:
+        with data.open("rb", buffering=0) as source:
+            yield from split_records(file, source, digest)
+    except OSError as error:
+        unreadable(file, error)
+
+
+def _joined(digests: list[tuple[str, str]]) -> str:
+    return hashlib.sha256(json.dumps(digests).encode()).hexdigest()

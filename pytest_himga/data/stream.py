@@ -1,0 +1,172 @@
+"""One record after another out of a file of any size, in constant memory: the data room's reader.
+
+msgspec skips over a record without making Python objects of it, and checks its grammar on the way, so a
+file of gigabytes is split at the speed at which it is read. What it finds wrong is said by ``files``,
+which knows the line and column, wherever the file is small enough to be read whole.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
+
+from pytest_himga.data.files import diagnose
+from pytest_himga.errors import DatasetError
+
+if TYPE_CHECKING:
+    import hashlib
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BLOCK = 1 << 21
+_BOM = b"\xef\xbb\xbf"
+_BLANK = b" \t\n\r"
+#: A broken file up to this size is read whole, to say line and column; beyond it the byte has to do.
+READ_WHOLE = 64 << 20
+#: msgspec says where the first byte after a whole value stands, counted from 1.
+_TRAILING = re.compile(r"trailing characters \(byte (\d+)\)", re.ASCII)
+_AT_BYTE = re.compile(r"(.*) \(byte (\d+)\)", re.ASCII)
+#: The escape of half a surrogate pair, and another escape of the same length.
+_HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_BLANK_ESCAPE = rb"\\u0020"
+#: A text, number or literal that the end of a block cuts in two looks broken this close to it.
+_CUT = 16
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """The raw JSON of one record, and where it begins: bytes from the start of the uncompressed file."""
+
+    offset: int
+    data: memoryview
+
+
+def split_records(
+    file: Path, source: BinaryIO, digest: hashlib._Hash | None = None
+) -> Iterator[Chunk]:
+    """Yield each record of ``source``, an open file that holds a list of objects, or one object.
+
+    All bytes of the file go through ``digest`` on the way. ``file`` is its name for errors. A chunk's
+    ``data`` is valid until the next one is asked for.
+
+    Raises
+    ------
+    DatasetError
+        Where the file is no list of objects; a sentence with the place.
+    """
+    return _Splitter(file, source, digest).records()
+
+
+class _Splitter:
+    def __init__(self, file: Path, source: BinaryIO, digest: hashlib._Hash | None) -> None:
+        from msgspec import DecodeError, Raw
+        from msgspec.json import Decoder
+
+        self._error: type[Exception] = DecodeError
+        self._skip = Decoder(Raw).decode
+        self._file = file
+        self._source = source
+        self._digest = digest
+        self._data = b""
+        #: where in ``_data`` the next thing begins, and where in the file ``_data`` begins
+        self._at = 0
+        self._base = 0
+        self._ended = False
+        #: Half of a surrogate pair stands alone somewhere: JSON that Python's parser takes and msgspec does not.
+        self._half_pairs = False
+
+    def records(self) -> Iterator[Chunk]:
+        while len(self._data) < len(_BOM) and self._read_more():
+            pass
+        if self._data.startswith(_BOM):
+            self._at = len(_BOM)
+        first = self._next_byte()
+        if first == b"{":
+            yield self._record()
+        elif first == b"[":
+            self._at += 1
+            yield from self._list()
+        else:
+            self._refuse("expected a list of records, or one record")
+        if self._next_byte():
+            self._refuse("there is more after the end of the records")
+
+    def _list(self) -> Iterator[Chunk]:
+        if self._next_byte() == b"]":
+            self._at += 1
+            return
+        while True:
+            if self._next_byte() != b"{":
+                self._refuse("expected an object")
+            yield self._record()
+            separator = self._next_byte()
+            self._at += 1
+            if separator == b"]":
+                return
+            if separator != b",":
+                self._refuse("expected ',' or ']'")
+
+    def _record(self) -> Chunk:
+        """The object that begins here, read to its end."""
+        while True:
+            view = memoryview(self._data)[self._at :]
+            try:
+                self._skip(_HALF_PAIR.sub(_BLANK_ESCAPE, view) if self._half_pairs else view)
+            except self._error as error:
+                length = self._length(view, str(error))
+            except RecursionError:
+                self._refuse("it is nested too deeply")
+            else:
+                length = len(view)
+            if length is not None:
+                chunk = Chunk(self._base + self._at, view[:length])
+                self._at += length
+                return chunk
+
+    def _length(self, view: memoryview, problem: str) -> int | None:
+        """How long the value at the start of ``view`` is; None if more was read and it must be tried again."""
+        if match := _TRAILING.search(problem):
+            return bytes(view[: int(match[1]) - 1]).rindex(b"}") + 1
+        place = _AT_BYTE.fullmatch(problem)
+        cut = place is None or int(place[2]) > len(view) - _CUT
+        if cut and self._read_more():
+            return None
+        if not self._half_pairs:
+            self._half_pairs = True
+            return None
+        self._refuse(place[1] if place else problem, self._at + int(place[2]) - 1 if place else None)
+
+    def _next_byte(self) -> bytes:
+        """The first byte that is not blank; empty at the end of the file."""
+        while True:
+            while self._at < len(self._data) and self._data[self._at] in _BLANK:
+                self._at += 1
+            if self._at < len(self._data):
+                return self._data[self._at : self._at + 1]
+            if not self._read_more():
+                return b""
+
+    def _read_more(self) -> bool:
+        """Read on, dropping what is done with; False at the end of the file."""
+        if self._ended:
+            return False
+        kept = self._data[self._at :]
+        # as much again as there is, so that a record that needs many blocks is not skipped over many times
+        block = self._source.read(max(BLOCK, len(kept)))
+        self._ended = not block
+        if self._digest is not None:
+            self._digest.update(block)
+        self._base += self._at
+        self._data, self._at = kept + block, 0
+        return not self._ended
+
+    def _refuse(self, problem: str, at: int | None = None) -> NoReturn:
+        offset = self._base + (self._at if at is None else at)
+        diagnose(self._file, READ_WHOLE)
+        if self._ended and at is None:
+            raise DatasetError(
+                f"{self._file}: the JSON ends too early ({problem} at byte {offset}); it seems truncated, "
+                "fetch it again"
+            )
+        raise DatasetError(f"{self._file}: is not JSON that can be used ({problem} at byte {offset}); fetch it again")
