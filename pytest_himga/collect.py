@@ -126,9 +126,10 @@ def _only_files(config: pytest.Config, arguments: Sequence[str]) -> bool:
 class SampleModule(pytest.Module):
     """One sample. It has no file: its path is the root directory, which always exists."""
 
-    def __init__(self, *, cases: Sequence[Case], **kwargs: Any) -> None:
+    def __init__(self, *, cases: Sequence[Case], shared: dict[str, Any] | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.cases = cases
+        self._shared = {} if shared is None else shared
         self.add_marker("himga")
 
     def _getobj(self) -> types.ModuleType:
@@ -137,14 +138,14 @@ class SampleModule(pytest.Module):
     def collect(self) -> Iterator[QuestionItem]:
         """One item for each question, named by its uid."""
         backend = self.config.stash[RUN].backend
-        fixtures = None
         for case in self.cases:
+            fixtures = self._shared.get("fixtures")
             item: QuestionItem = QuestionItem.from_parent(
                 self, name=case.uid, callobj=_ask, case=case, fixtureinfo=fixtures
             )
             if fixtures is None:
-                # All items of a module have the same; finding them out again is most of making an item.
-                fixtures = item._fixtureinfo  # noqa: SLF001 - pytest takes it, but does not give it out
+                # All items see the same; finding them out again is most of making an item.
+                self._shared["fixtures"] = item._fixtureinfo  # noqa: SLF001 - pytest takes it, but does not give it out
                 if backend.origin == "fixture":
                     item.fixturenames.append(backend.name)
             yield item
@@ -168,12 +169,15 @@ def add_samples(collector: pytest.Session, report: pytest.CollectReport) -> None
     for case in run.cases:
         if wanted.takes(case):
             samples.setdefault(case.sample_id, []).append(case)
+    shared: dict[str, Any] = {}
+    path = collector.config.rootpath
     for sample_id, cases in samples.items():
-        report.result.append(
-            SampleModule.from_parent(
-                parent, path=collector.config.rootpath, name=sample_id, nodeid=sample_id, cases=cases
-            )
+        module: SampleModule = SampleModule.from_parent(
+            parent, path=path, name=sample_id, nodeid=sample_id, cases=cases, shared=shared
         )
+        # The items themselves: asking pytest to collect the module costs more than making its items, which
+        # tells with a dataset that has a sample for each question.
+        report.result += module.collect()
 
 
 def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:

@@ -22,18 +22,21 @@ _SECRET = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
 
 def reports_of(controller: Controller) -> list[DatasetReport]:
     """The numbers of each dataset that was asked anything, with its gates."""
-    sha256 = {dataset.name: dataset.sha256 for dataset in controller.run.datasets}
+    datasets = {dataset.name: dataset for dataset in controller.run.datasets}
     return [
         DatasetReport(
             summary,
             Provenance(
-                sha256=sha256[name],
+                sha256=datasets[name].sha256,
                 items=summary.all.n,
                 backend=controller.run.backend.name,
                 judge=judge_name(controller),
                 top_k=controller.run.settings.top_k,
                 plugin_version=__version__,
                 backend_version=controller.tally.backend_version,
+                errata=datasets[name].errata_label,
+                session_order=datasets[name].session_order,
+                unverified=bool(datasets[name].unverified),
             ),
             [gate for gate in controller.gate_results if gate.dataset == name],
         )
@@ -125,8 +128,8 @@ def _dataset_entry(controller: Controller, dataset: Dataset) -> DatasetEntry:
         "family": dataset.family,
         "sha256": dataset.sha256,
         "labels": dataset.labels,
-        "errata": None,
-        "session_order": None,
+        "errata": dataset.errata.as_json() if dataset.errata else None,
+        "session_order": dataset.session_order,
         "selection": {
             "samples": list(settings.samples),
             "types": list(settings.types),

@@ -85,8 +85,9 @@ class Dataset:
     samples' slugs, parallel to ``sample_ids``, which are as in the file. ``sha256`` is hex over the
     uncompressed data, ``options`` say how it is read, ``warnings`` what the loader mended, as text.
     ``type_labels`` maps each type of the family to what reports print, in the order in which they print
-    it. ``unverified`` says why the data may be other than the published ones ("": they are, or were never
-    published). ``errata`` are what was left out or corrected, if anything.
+    it. ``ordered`` says that there is a choice of the sessions' order, ``unverified`` why the data may be
+    other than the published ones ("": they are, or were never published). ``errata`` are what was left out
+    or corrected, if anything.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Dataset:
     stored: StoredSamples = field(compare=False, repr=False)
     sample_names: list[str]
     type_labels: dict[str, str] = field(default_factory=dict)
+    ordered: bool = False
     unverified: str = ""
     errata: AppliedErrata | None = None
 
@@ -109,6 +111,16 @@ class Dataset:
     def labels(self) -> str:
         """The table that named the types."""
         return self.options.labels
+
+    @property
+    def session_order(self) -> str | None:
+        """The order of its sessions, where there is a choice."""
+        return self.options.session_order if self.ordered else None
+
+    @property
+    def errata_label(self) -> str | None:
+        """The lists of errata that say something of it, as a line of provenance names them."""
+        return self.errata.label if self.errata else None
 
     @property
     def warnings(self) -> list[str]:
@@ -135,6 +147,8 @@ class Dataset:
             source = StoredSample(self.stored, number)
             for position, brief in enumerate(entry.briefs):
                 erratum = errata.get((name, brief.uid))
-                known = brief if erratum is None or erratum.gold is None else replace(brief, gold=erratum.gold)
+                known = (
+                    brief if erratum is None or erratum.gold is None else replace(brief, gold=erratum.gold)
+                )
                 cases.append(Case(self.name, name, known, position, source, erratum))
         return cases

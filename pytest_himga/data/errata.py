@@ -176,12 +176,12 @@ def _find(entries: Mapping[str, Erratum], dataset: Dataset) -> dict[str, tuple[s
     return found
 
 
-def _add(
-    applied: AppliedErrata, place: tuple[str, str], erratum: Erratum, one: ErrataList, key: str
-) -> None:
+def _add(applied: AppliedErrata, place: tuple[str, str], erratum: Erratum, one: ErrataList, key: str) -> None:
     other = applied.by_question.get(place)
     if other is not None and other.gold is not None and erratum.gold not in (None, other.gold):
-        raise DatasetError(f"The errata {one.name} correct {key} otherwise than another list does; leave one out")
+        raise DatasetError(
+            f"The errata {one.name} correct {key} otherwise than another list does; leave one out"
+        )
     if other is None or (other.only_evidence and not erratum.only_evidence) or not other.exclude:
         applied.by_question[place] = erratum
 
@@ -196,7 +196,9 @@ def _parsed(path: Path, data: bytes) -> dict[str, Any]:
         text = data.decode("utf-8")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except ValueError as error:  # of JSON, TOML and UTF-8 alike
-        raise DatasetError(f"{path}: cannot be read as {path.suffix or 'TOML'} ({error}); mend the file") from None
+        raise DatasetError(
+            f"{path}: cannot be read as {path.suffix or 'TOML'} ({error}); mend the file"
+        ) from None
     if not isinstance(content, dict):
         raise DatasetError(f"{path}: holds {shown(content)}; expected a table with a list `question`")
     return content

@@ -57,4 +57,6 @@ class Family:
     type_labels: Callable[[str], dict[str, str]]
     #: The key that holds a sample's id, for errors about it.
     id_field: str = "sample_id"
+    #: Its sessions can be read in two orders, so the places of its evidence are not the same in every run.
+    ordered: bool = False
     skim: Callable[[bytes | memoryview], Skimmed | None] | None = None

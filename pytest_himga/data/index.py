@@ -223,7 +223,11 @@ def _stored(place: Path, paths: list[Path]) -> Index | None:
     except (OSError, ValueError, TypeError, KeyError, AttributeError):  # ... or not an index at all
         return None
     states = [state_of(file) for file in paths]
-    if index.young or index.code != _code() or [replace(state, unpacked="") for state in index.files] != states:
+    if (
+        index.young
+        or index.code != _code()
+        or [replace(state, unpacked="") for state in index.files] != states
+    ):
         return None
     if any(s.unpacked and not place.with_name(s.unpacked).exists() for s in index.files):
         return None

@@ -57,9 +57,7 @@ class Indexing:
                 skimmed = self._skim(family, chunk, raw)
                 check_new(skimmed.sample_id, file, taken, family)
                 found.samples.append(
-                    IndexedSample(
-                        skimmed.sample_id, number, chunk.offset, len(chunk.data), skimmed.briefs
-                    )
+                    IndexedSample(skimmed.sample_id, number, chunk.offset, len(chunk.data), skimmed.briefs)
                 )
             digests.append((file.name, digest.hexdigest()))
         found.sha256 = _joined(digests) if is_folder else digests[0][1]
@@ -71,6 +69,9 @@ class Indexing:
             data = decode_record(raw.file, bytes(chunk.data))
             sample = family.read(RawRecord(data, raw.number, raw.file, raw.warnings), self._options)
             skimmed = Skimmed(sample.sample_id, [Brief.of(question) for question in sample.qa_pairs])
+        if family.ordered:
+            for brief in skimmed.briefs:
+                brief.refs = []  # an index serves both orders
         return skimmed
 
     def _family(self, path: Path) -> Family:

@@ -94,7 +94,7 @@ def skim(raw: bytes | memoryview) -> Skimmed | None:
     return Skimmed(head.question_id, [Brief.of(pair)])
 
 
-LONGMEMEVAL = Family(FAMILY, KEYS, read, type_labels, id_field="question_id", skim=skim)
+LONGMEMEVAL = Family(FAMILY, KEYS, read, type_labels, id_field="question_id", ordered=True, skim=skim)
 
 
 def _question(

@@ -110,6 +110,7 @@ def open_dataset(
         stored=StoredSamples(opened, family, options),
         sample_names=_sample_names(path, [sample.sample_id for sample in opened.index.samples]),
         type_labels=family.type_labels(labels),
+        ordered=family.ordered,
         unverified=unverified,
     )
 
@@ -166,9 +167,7 @@ def _by_name(name: str, store: Store, access: Access) -> tuple[str, Path, Publis
             return _stem(path), path, None
         if published is None:
             raise UnknownDataset(_unknown(name, store, path))
-    obtained = store.obtain(
-        name, offline=access.offline, progress=access.progress, announce=access.announce
-    )
+    obtained = store.obtain(name, offline=access.offline, progress=access.progress, announce=access.announce)
     return name, obtained, published
 
 

@@ -42,9 +42,7 @@ class Chunk:
     data: memoryview
 
 
-def split_records(
-    file: Path, source: BinaryIO, digest: hashlib._Hash | None = None
-) -> Iterator[Chunk]:
+def split_records(file: Path, source: BinaryIO, digest: hashlib._Hash | None = None) -> Iterator[Chunk]:
     """Yield each record of ``source``, an open file that holds a list of objects, or one object.
 
     All bytes of the file go through ``digest`` on the way. ``file`` is its name for errors. A chunk's
@@ -169,4 +167,6 @@ class _Splitter:
                 f"{self._file}: the JSON ends too early ({problem} at byte {offset}); it seems truncated, "
                 "fetch it again"
             )
-        raise DatasetError(f"{self._file}: is not JSON that can be used ({problem} at byte {offset}); fetch it again")
+        raise DatasetError(
+            f"{self._file}: is not JSON that can be used ({problem} at byte {offset}); fetch it again"
+        )

@@ -13,7 +13,7 @@ from pytest_himga.engine.background import Background
 from pytest_himga.engine.judging import default_judge
 from pytest_himga.engine.sample_run import SampleRun
 from pytest_himga.errors import BackendError, BackendTimeout, NotApplicable
-from pytest_himga.judge.evidence import Coverage, coverage
+from pytest_himga.judge.evidence import Coverage, coverage, matchable
 from pytest_himga.judge.resolve import resolve_judge
 from pytest_himga.judge.verdict import Judge, Verdict
 from pytest_himga.score.record import Record, record_of, sendable
@@ -264,8 +264,8 @@ class Engine:
             record.metrics = dict(verdict.metrics)
         groups = question.evidence.groups
         if history is not None and groups and context.has_ids and not question.expects_abstention:
-            ranked = context.ids(history.session_ids)
-            record.metrics |= retrieval_metrics(ranked, groups, top_k)
+            ranked, members = matchable(opened.sample, groups, context)
+            record.metrics |= retrieval_metrics(ranked, members, top_k)
             wanted = history.evidence_sessions(question.evidence, len(opened.history))
             record.metrics |= session_recall(context.sessions, wanted, top_k)
 

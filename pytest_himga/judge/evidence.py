@@ -8,10 +8,10 @@ name or a neighbouring turn, because it would be found anywhere.
 A memory that rewrites what it heard cannot be scored by text: if its non-empty contexts quote no turn of
 the sample at all, its questions are unscored rather than wrong.
 
-Where a dataset names whole sessions as evidence, a returned id of the session or of any of its turns hits
-it. Plain text proves a session only by holding all of it, as the whole history does: which of its turns
-matters, nobody has said, and many a turn stands in several sessions. So a text that holds less decides
-nothing, and the question is unscored.
+Where a dataset names whole sessions as evidence and no turn, a returned id of the session or of any of its
+turns hits it. Plain text proves such a session only by holding all of it, as the whole history does: which
+of its turns matters, nobody has said, and many a turn stands in several sessions. So a text that holds less
+decides nothing, and the question is unscored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from pytest_himga.judge.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pytest_himga.data.schema import Case, Message, Sample
     from pytest_himga.memory.protocol import Context
@@ -37,6 +37,8 @@ SESSIONS_ONLY = (
     "the evidence is whole sessions, and plain text does not tell which it is from: "
     "return Recalled with session_ids or turn_ids, or judge answers"
 )
+#: Stands before a session's id for what its turns are evidence under; no dataset has ids like these.
+_ANY_TURN = "any turn of "
 _CAPTION = re.compile(r"^\[Image: .*?\]\s*", re.DOTALL)
 
 
@@ -91,29 +93,44 @@ def coverage(case: Case, context: Context) -> Coverage:
     """Which evidence groups of ``case`` the context holds, by ids where it has them, else by text."""
     sample, groups = case.sample, case.question.evidence.groups
     refs = tuple(group[0] for group in groups)
-    sessions = {f"s{n}": session.session_id for n, session in enumerate(sample.sessions, start=1)}
-    ids: set[str] = set().union(*context.ids(sessions))
+    ranked, wanted = matchable(sample, groups, context)
+    ids: set[str] = set().union(*ranked)
     texts = [context.text]
     if context.recalled is not None:
         texts = [r.text for r in context.recalled if not r.turn_ids]
     missing = {member for group in groups for member in group} - ids
     words = [w for text in texts if (w := _context_words(text))] if missing else []
     turns = dict(_evidence_turns(sample, missing)) if words else {}
+    sessions = {session.session_id for session in sample.sessions}
+    of_sessions = [sessions.issuperset(group) for group in groups]
     # Where ids came back, they tell of sessions better than any text.
-    by_text = words and not context.has_ids
-    whole = (missing - turns.keys()) & set(sessions.values()) if by_text else set()
+    by_text = bool(words) and not context.has_ids
+    found = tuple(
+        any(member in ids or (member in turns and _found(turns[member], words)) for member in members)
+        or (whole and by_text and any(_holds_session(sample, member, words) for member in group))
+        for group, members, whole in zip(groups, wanted, of_sessions, strict=True)
+    )
+    undecided = sum(whole and by_text and not hit for whole, hit in zip(of_sessions, found, strict=True))
+    return Coverage(refs, found, undecided, bool(refs) and all(of_sessions))
 
-    def holds(member: str) -> bool:
-        if member in turns:
-            return _found(turns[member], words)
-        return member in ids or (member in whole and _holds_session(sample, member, words))
 
-    found = tuple(any(holds(member) for member in group) for group in groups)
-    undecided = [
-        not hit and not whole.isdisjoint(group) and turns.keys().isdisjoint(group)
-        for group, hit in zip(groups, found, strict=True)
+def matchable(
+    sample: Sample, groups: Sequence[Sequence[str]], context: Context
+) -> tuple[list[set[str]], list[Sequence[str]]]:
+    """What was returned, best first, and what is wanted: ids such that a group is hit by a common one.
+
+    A group of sessions alone is hit by any turn of theirs as well; a group with turns by these turns only,
+    or by a session id that was returned as such.
+    """
+    sessions = [session.session_id for session in sample.sessions]
+    known = set(sessions)
+    ranked: list[set[str]] = [{*r.turn_ids, *r.session_ids} for r in context.recalled or ()]
+    for ids, inside in zip(ranked, context.sessions, strict=False):
+        ids.update(_ANY_TURN + sessions[int(one[1:]) - 1] for one in inside)
+    return ranked, [
+        [*group, *(_ANY_TURN + one for one in group)] if known.issuperset(group) else group
+        for group in groups
     ]
-    return Coverage(refs, found, sum(undecided), bool(refs) and set(refs) <= set(sessions.values()))
 
 
 def is_in_doubt(context: Context) -> bool:

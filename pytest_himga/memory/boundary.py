@@ -63,12 +63,16 @@ class History:
             yield Session(f"s{s}", messages, session.date_str)
 
     def evidence_ids(self, evidence: EvidenceRef) -> list[str]:
-        """The neutral ids of all turns and sessions that the evidence groups name, each once.
+        """The neutral ids of what the evidence groups name, each once: turns, or sessions where no turn is.
 
         A session id that the history has twice names both sessions: the file says no more.
         """
-        members = [member for group in evidence.groups for member in group]
-        return list(dict.fromkeys(one for member in members for one in self._named.get(member, ())))
+        found: dict[str, None] = {}
+        for group in evidence.groups:
+            named = [one for member in group for one in self._named.get(member, ())]
+            turns = [one for one in named if one[0] == "D"]
+            found |= dict.fromkeys(turns or named)
+        return list(found)
 
     def evidence_sessions(self, evidence: EvidenceRef, until: int) -> list[str]:
         """The neutral ids of the sessions that the evidence stands in, each once.

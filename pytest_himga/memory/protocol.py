@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pytest_himga.data.schema import Message, Session
 
@@ -99,14 +99,3 @@ class Context:
         if self.recalled is None:
             return False
         return not self.recalled or any(r.turn_ids or r.session_ids for r in self.recalled)
-
-    def ids(self, session_ids: Mapping[str, str]) -> list[set[str]]:
-        """For each thing that was returned, every id of the dataset that it is evidence under.
-
-        These are its own ids, and those of the sessions that its turns stand in, which ``session_ids``
-        gives for neutral ones: where a dataset names whole sessions, a turn of one is a part of it.
-        """
-        found: list[set[str]] = [{*r.turn_ids, *r.session_ids} for r in self.recalled or ()]
-        for ids, sessions in zip(found, self.sessions, strict=False):
-            ids.update(session_ids[one] for one in sessions)
-        return found

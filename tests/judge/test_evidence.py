@@ -9,9 +9,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pytest_himga.data.schema import Case, EvidenceRef, Message, QAPair, QuestionType, Sample, Session
-from pytest_himga.judge.evidence import REWRITES, EvidenceJudge, coverage, is_in_doubt, quotes, words_of
+from pytest_himga.judge.evidence import (
+    REWRITES,
+    SESSIONS_ONLY,
+    EvidenceJudge,
+    coverage,
+    is_in_doubt,
+    quotes,
+    words_of,
+)
 from pytest_himga.judge.verdict import Verdict
-from pytest_himga.memory.boundary import History
+from pytest_himga.memory.boundary import History, read_context
 from pytest_himga.memory.protocol import Context, Recalled
 from pytest_himga.memory.reference import FullContextMemory, NullMemory
 
@@ -278,6 +286,89 @@ def test_ids_leave_no_doubt_even_if_the_text_is_rewritten():
     assert judged([Recalled("Ada likes gardens.", ("D1:2",))], "D1:1").value == "wrong"
     assert judged([Recalled("Ada likes gardens.", ("D1:1",))], "D1:1").value == "correct"
     assert not is_in_doubt(Context("x", (Recalled("x", ("D1:1",)), Recalled("y"))))
+
+
+# -- whole sessions as evidence ------------------------------------------------------------------------
+
+
+def returned(*things: tuple[list[str], list[str]], text: str = "x", sample: Sample = SAMPLE) -> Context:
+    """What a memory returned, given by neutral turn ids and session ids, as it comes over the boundary."""
+    items = [Recalled(text, turns, sessions) for turns, sessions in things]
+    return read_context(items, History.of(sample), 10)[0]
+
+
+@pytest.mark.parametrize(
+    ("turns", "sessions", "value"),
+    [
+        ([], ["s1"], "correct"),
+        (["D1:3"], [], "correct"),
+        (["D2:1"], ["s1"], "correct"),
+        ([], ["s2"], "wrong"),
+        (["D2:1"], [], "wrong"),
+    ],
+)
+def test_a_session_is_hit_by_its_id_and_by_any_of_its_turns(turns, sessions, value):
+    verdict = judged(returned((turns, sessions)), ["1"])
+    assert verdict.value == value
+    assert verdict.reason.endswith("of 1 evidence session in the context")
+
+
+def test_where_a_turn_is_named_beside_its_session_another_turn_of_it_does_not_do():
+    assert judged(returned((["D1:1"], [])), ["D1:1", "1"]).value == "correct"
+    assert judged(returned((["D1:3"], [])), ["D1:1", "1"]).value == "wrong"
+    assert judged(returned(([], ["s1"])), ["D1:1", "1"]).value == "correct"
+
+
+def test_two_sessions_of_one_id_are_one_where_the_file_names_no_turn():
+    twins = replace(SAMPLE, sessions=[replace(session, session_id="twin") for session in SESSIONS])
+    for sessions in (["s1"], ["s2"]):
+        assert judged(returned(([], sessions), sample=twins), ["twin"], sample=twins).value == "correct"
+
+
+FIRST, SECOND = ("\n".join(turn.content for turn in session.messages) for session in SESSIONS)
+
+
+def test_text_proves_a_session_by_holding_all_of_it():
+    assert judged(full_context(SAMPLE), ["1"], ["2"]) == Verdict(
+        "correct", 1.0, "2 of 2 evidence sessions in the context"
+    )
+    assert judged(f"Ada and Ben. {FIRST}", ["1"]).value == "correct"
+
+
+@pytest.mark.parametrize(
+    "text", ["Ada likes gardens.", SESSIONS[0].messages[0].content, SECOND, SECOND + FIRST.split("\n", 1)[1]]
+)
+def test_text_that_holds_less_than_a_session_decides_nothing(text):
+    for context in (text, [Recalled(text)], Context(text, verbatim=True)):
+        assert judged(context, ["1"]) == Verdict("unscored", None, SESSIONS_ONLY)
+    assert SESSIONS_ONLY == (
+        "the evidence is whole sessions, and plain text does not tell which it is from: "
+        "return Recalled with session_ids or turn_ids, or judge answers"
+    )
+
+
+@pytest.mark.parametrize("context", ["", " \n", []])
+def test_an_empty_context_holds_no_session(context):
+    assert judged(context, ["1"]) == Verdict("wrong", 0.0, "0 of 1 evidence session in the context")
+
+
+def test_one_group_that_text_cannot_decide_leaves_the_question_open():
+    assert judged(SESSIONS[1].messages[0].content, ["D2:1"], ["1"]).value == "unscored"
+    assert judged(SESSIONS[1].messages[0].content, ["D2:1", "2"], ["D1:1", "1"]).score == 0.5
+
+
+def test_ids_decide_of_sessions_whatever_the_text_holds():
+    assert judged([Recalled(FIRST, ("D2:1",))], ["1"]).value == "wrong"
+    assert judged([Recalled("x", ("D2:1",)), Recalled(FIRST)], ["1"]).value == "wrong"
+
+
+def test_a_turn_without_words_does_not_keep_a_session_from_being_whole():
+    sample = replace(
+        SAMPLE, sessions=[replace(SESSIONS[0], messages=[*SESSIONS[0].messages, Message("Ada", "!")])]
+    )
+    assert judged(FIRST, ["1"], sample=sample).value == "correct"
+    wordless = replace(SAMPLE, sessions=[Session("1", [Message("Ada", "!")])])
+    assert judged("some text", ["1"], sample=wordless).value == "unscored"
 
 
 # -- invariants -------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_himga.data.schema import Message, Sample, Session
+from pytest_himga.data.schema import EvidenceRef, Message, Sample, Session
 from pytest_himga.memory.boundary import History, read_context
 from pytest_himga.memory.protocol import Recalled
 
@@ -98,6 +98,62 @@ def test_a_memory_that_scribbles_on_its_messages_changes_nothing():
     assert history.turn_ids["D2:1"] == "D4:7"
 
 
+# -- evidence ------------------------------------------------------------------------------------------
+
+
+def evidence(*groups: list[str]) -> EvidenceRef:
+    return EvidenceRef(groups=[list(group) for group in groups])
+
+
+@pytest.mark.parametrize(
+    ("groups", "ids"),
+    [
+        ([["D4:7"]], ["D2:1"]),
+        ([["D4:7"], ["D1:3"], ["D4:7"]], ["D2:1", "D1:3"]),
+        ([["D2:2"]], ["D2:2"]),
+        ([["D2:1"]], []),  # D2:1 has an id of its own, so nothing of the file is called that
+        ([["4"], ["1"]], ["s2", "s1"]),
+        ([["D1:1", "1"]], ["D1:1"]),
+        ([["nowhere", "4"]], ["s2"]),
+        ([["nowhere"], []], []),
+    ],
+)
+def test_evidence_is_found_by_the_files_ids_and_named_by_neutral_ones(groups, ids):
+    assert History.of(two_days()).evidence_ids(evidence(*groups)) == ids
+
+
+@pytest.mark.parametrize(
+    ("groups", "until", "sessions"),
+    [
+        ([["D4:7"], ["D2:2"]], 2, ["s2"]),
+        ([["4"], ["D1:1"]], 2, ["s2", "s1"]),
+        ([["4"], ["D1:1"]], 1, ["s1"]),
+        ([["4"]], 1, ["s2"]),
+        ([["4", "1"]], 1, ["s1"]),
+        ([], 2, []),
+    ],
+)
+def test_evidence_stands_in_sessions_of_which_the_later_ones_do_not_count(groups, until, sessions):
+    assert History.of(two_days()).evidence_sessions(evidence(*groups), until) == sessions
+
+
+def test_of_two_sessions_with_one_id_a_turn_tells_which():
+    sample = two_days()
+    for session in sample.sessions:
+        session.session_id = "twin"
+    history = History.of(sample)
+    assert history.evidence_ids(evidence(["twin"])) == ["s1", "s2"]
+    assert history.evidence_sessions(evidence(["D2:2", "twin"]), 2) == ["s2"]
+
+
+def test_what_comes_back_stands_in_the_sessions_of_its_turns_and_in_those_it_names():
+    things = [Recalled("a", ["D2:1", "D2:2"]), Recalled("b", ["D1:1"], ["s2"]), Recalled("c")]
+    context, _ = read_context(things, History.of(two_days()), 10)
+    assert context.sessions == ({"s2"}, {"s1", "s2"}, set())
+    assert read_context(things, History.of(two_days()), 1)[0].sessions == ({"s2"},)
+    assert read_context("text", History.of(two_days()), 1)[0].sessions == ()
+
+
 samples = st.lists(
     st.lists(st.tuples(st.sampled_from(["", " \t", "one", "two words"]), st.booleans()), max_size=4),
     max_size=4,
@@ -130,6 +186,7 @@ def test_whatever_was_fed_can_be_given_back(layout):
     assert [r.text for r in context.recalled] == [m.content for _, _, m in kept]
     assert [r.turn_ids for r in context.recalled] == [(m.turn_id or f"D{s}:{t}",) for s, t, m in kept]
     assert [r.session_ids for r in context.recalled] == [(f"own-{s - 1}",) for s, _, _ in kept]
+    assert list(context.sessions) == [{f"s{s}"} for s, _, _ in kept]
     assert count + history.blank_turns == sum(len(session.messages) for session in sessions)
 
 

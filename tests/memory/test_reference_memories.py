@@ -60,6 +60,45 @@ def test_oracle_knows_nothing_that_was_not_revealed_or_not_heard():
     assert memory.retrieve("Which flower?") == []
 
 
+def test_oracle_returns_whole_sessions_too():
+    memory = OracleMemory()
+    days = [
+        Session(f"s{s}", [Message("Ada", text, f"D{s}:{t}") for t, text in enumerate(texts, 1)])
+        for s, texts in enumerate([["Tulips!", "Twelve."], ["Rain."]], 1)
+    ]
+    for day in days:
+        for message in day.messages:
+            memory.ingest(message, day)
+    memory.reveal("What?", ["D2:1", "s1", "s9"])
+    assert memory.retrieve("What?") == [
+        Recalled("Ada: Rain.\nAda: Tulips!\nAda: Twelve.", turn_ids=["D2:1"], session_ids=("s1",))
+    ]
+    memory.reset()
+    memory.reveal("What?", ["s1"])
+    assert memory.retrieve("What?") == []
+
+
+@pytest.mark.parametrize("kind", [NullMemory, FullContextMemory, BM25Memory, OracleMemory])
+def test_agents_share_the_store_and_a_reopened_one_lies_over_it(kind):
+    memory = kind()
+    memory.reset()
+    day = Session("s1", [Message("Ada", "I planted tulips.", "D1:1")], "3 March")
+    one = memory.as_agent("a")
+    if hasattr(one, "ingest_session"):
+        one.ingest_session(day)
+    else:
+        one.ingest(day.messages[0])
+    if kind is OracleMemory:
+        memory.reveal("tulips", ["D1:1"])
+    fresh = memory.reopen()
+    assert fresh is not memory
+    assert type(fresh) is kind
+    expected = memory.retrieve("tulips")
+    assert bool(expected) is (kind is not NullMemory)
+    assert memory.as_agent("b").retrieve("tulips") == fresh.retrieve("tulips") == expected
+    assert fresh.as_agent("b").retrieve("tulips") == expected
+
+
 # -- bm25 -----------------------------------------------------------------------------------------
 
 
