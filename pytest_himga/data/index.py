@@ -59,7 +59,8 @@ class Index:
     """What is kept.
 
     ``sha256`` is hex over the uncompressed bytes, so that a file and its ``.gz`` are one version of the
-    data; for a folder over the sorted (name, sha256) pairs of its files. ``code`` is a digest of the code that made it; ``young`` says that a file had only just been written.
+    data; for a folder over the sorted (name, sha256) pairs of its files. ``code`` is a digest of the code
+    that made it; ``young`` says that a file had only just been written.
     """
 
     code: str

@@ -128,12 +128,11 @@ class _Splitter:
             return bytes(view[: int(match[1]) - 1]).rindex(b"}") + 1
         place = _AT_BYTE.fullmatch(problem)
         cut = place is None or int(place[2]) > len(view) - _CUT
-        if cut and self._read_more():
-            return None
-        if not self._half_pairs:
+        if not (cut and self._read_more()):
+            if self._half_pairs:
+                self._refuse(place[1] if place else problem, self._at + int(place[2]) - 1 if place else None)
             self._half_pairs = True
-            return None
-        self._refuse(place[1] if place else problem, self._at + int(place[2]) - 1 if place else None)
+        return None
 
     def _next_byte(self) -> bytes:
         """The first byte that is not blank; empty at the end of the file."""

@@ -162,8 +162,10 @@ def test_a_question_that_is_nowhere_is_named(listed, dataset):
             "question[0].only is 'judge'; the one choice is \"evidence\"",
         ),
         (
-            'source = "s"\nquestion = [{ id = "a/0", exclude = true, reason = "r" }, '
-            '{ id = "a/0", gold = "x", reason = "r" }]',
+            (
+                'source = "s"\nquestion = [{ id = "a/0", exclude = true, reason = "r" }, '
+                '{ id = "a/0", gold = "x", reason = "r" }]'
+            ),
             "question[1]: a/0 is there twice; keep one",
         ),
     ],

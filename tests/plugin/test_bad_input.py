@@ -175,8 +175,10 @@ BROKEN = {
     "a list of texts": (b'["a"]', "record [0] is 'a'; expected an object"),
     "another format": (
         b'[{"id": 1, "messages": []}]',
-        "no known format; the first record's keys are 'id', 'messages'; known: locomo has conversation, qa; "
-        "longmemeval has haystack_sessions, question, question_id; memorystress has facts, questions, sessions",
+        (
+            "no known format; the first record's keys are 'id', 'messages'; known: locomo has conversation, qa; "
+            "longmemeval has haystack_sessions, question, question_id; memorystress has facts, questions, sessions"
+        ),
     ),
     "two samples with one id": (
         json.dumps(records() * 2).encode(),
