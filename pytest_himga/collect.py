@@ -20,6 +20,7 @@ from pytest_himga.data.files import exists
 from pytest_himga.errors import SettingsError, nearest
 from pytest_himga.items import QuestionItem, case_of
 from pytest_himga.memory.resolve import known_backends
+from pytest_himga.run import many_objects
 from pytest_himga.stash import CASE_FIXTURE, RUN
 
 if TYPE_CHECKING:
@@ -123,6 +124,9 @@ def _only_files(config: pytest.Config, arguments: Sequence[str]) -> bool:
     )
 
 
+_MARK = pytest.mark.himga.mark
+
+
 class SampleModule(pytest.Module):
     """One sample. It has no file: its path is the root directory, which always exists."""
 
@@ -130,7 +134,9 @@ class SampleModule(pytest.Module):
         super().__init__(**kwargs)
         self.cases = cases
         self._shared = {} if shared is None else shared
-        self.add_marker("himga")
+        # add_marker, which makes a mark each time, tells with 20,000 samples
+        self.own_markers.append(_MARK)
+        self.keywords[_MARK.name] = _MARK
 
     def _getobj(self) -> types.ModuleType:
         return types.ModuleType("himga_sample")
@@ -171,13 +177,14 @@ def add_samples(collector: pytest.Session, report: pytest.CollectReport) -> None
             samples.setdefault(case.sample_id, []).append(case)
     shared: dict[str, Any] = {}
     path = collector.config.rootpath
-    for sample_id, cases in samples.items():
-        module: SampleModule = SampleModule.from_parent(
-            parent, path=path, name=sample_id, nodeid=sample_id, cases=cases, shared=shared
-        )
-        # The items themselves: asking pytest to collect the module costs more than making its items, which
-        # tells with a dataset that has a sample for each question.
-        report.result += module.collect()
+    with many_objects():
+        for sample_id, cases in samples.items():
+            module: SampleModule = SampleModule.from_parent(
+                parent, path=path, name=sample_id, nodeid=sample_id, cases=cases, shared=shared
+            )
+            # The items themselves: asking pytest to collect the module costs more than making its items,
+            # which tells with a dataset that has a sample for each question.
+            report.result += module.collect()
 
 
 def parametrize(metafunc: pytest.Metafunc, run: Run) -> None:

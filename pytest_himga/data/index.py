@@ -220,7 +220,7 @@ def _code() -> str:
 def _stored(place: Path, paths: list[Path]) -> Index | None:
     """The index at ``place`` if it is there, whole, and about these files as they are now."""
     try:
-        index = _index_of(json.loads(place.read_bytes()))
+        index = _decoded(place.read_bytes())
     except (OSError, ValueError, TypeError, KeyError, AttributeError):  # ... or not an index at all
         return None
     states = [state_of(file) for file in paths]
@@ -244,6 +244,15 @@ def _write(place: Path, index: Index) -> None:
 
 def _fields(value: Any) -> dict[str, Any]:
     return {one.name: getattr(value, one.name) for one in fields(value)}
+
+
+def _decoded(data: bytes) -> Index:
+    import msgspec
+
+    try:
+        return msgspec.json.decode(data, type=Index)
+    except msgspec.DecodeError:  # half a surrogate pair in a question, or no index
+        return _index_of(json.loads(data))
 
 
 def _index_of(content: dict[str, Any]) -> Index:

@@ -60,7 +60,7 @@ class Indexing:
                     IndexedSample(skimmed.sample_id, number, chunk.offset, len(chunk.data), skimmed.briefs)
                 )
             digests.append((file.name, digest.hexdigest()))
-        found.sha256 = _joined(digests) if is_folder else digests[0][1]
+        found.sha256 = joined(digests) if is_folder else digests[0][1]
         return found
 
     def _skim(self, family: Family, chunk: Chunk, raw: RawRecord) -> Skimmed:
@@ -112,5 +112,6 @@ def chunks_of(file: Path, data: Path, digest: hashlib._Hash | None = None) -> It
         unreadable(file, error)
 
 
-def _joined(digests: list[tuple[str, str]]) -> str:
+def joined(digests: list[tuple[str, str]]) -> str:
+    """The digest of a folder, of the (name, sha256) pairs of its files."""
     return hashlib.sha256(json.dumps(digests).encode()).hexdigest()

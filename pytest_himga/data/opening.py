@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 
 #: Data of our own in the package: small, in each of the formats. The one name stands for all of them.
 DEMO = "demo"
-DEMO_PARTS = {"demo-locomo": "demo.json"}
+DEMO_PARTS = {
+    "demo-locomo": "locomo.json",
+    "demo-longmemeval": "longmemeval.json",
+    "demo-memorystress": "memorystress.json",
+}
 
 
 def _say_nothing(text: str) -> None:

@@ -95,6 +95,8 @@ def _check_names(datasets: Sequence[Dataset]) -> None:
 def _sample_filter(datasets: Sequence[Dataset], samples: Sequence[str]) -> Mapping[str, set[str]]:
     """Map each dataset's name to the slugs of the samples asked for."""
     wanted: dict[str, set[str]] = defaultdict(set)
+    if not samples:
+        return wanted
     homes: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for dataset in datasets:
         for slug, sample_id in zip(dataset.sample_names, dataset.sample_ids, strict=True):

@@ -6,6 +6,7 @@ import threading
 from dataclasses import replace
 
 import pytest
+from agent_memories import Store
 
 from pytest_himga.data.schema import Case, EvidenceRef, Message, QAPair, QuestionType, Sample, Session
 from pytest_himga.engine.background import Background
@@ -124,3 +125,15 @@ def no_thread_left():
     for thread in set(threading.enumerate()) - before:
         thread.join(timeout=3)
     assert set(threading.enumerate()) - before == set()
+
+
+@pytest.fixture
+def store() -> Store:
+    """A store for the memories of ``agent_memories``."""
+    return Store()
+
+
+@pytest.fixture
+def pages(store) -> list:
+    """Every call of a memory over ``store``: which instance, as which agent, what."""
+    return store.pages

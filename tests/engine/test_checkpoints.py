@@ -252,6 +252,16 @@ def test_a_rerun_at_the_checkpoint_feeds_nothing(lab, diary, at_checkpoints):
     assert times(diary.pages, "retrieve") == 3
 
 
+def test_what_was_forgotten_is_not_asked_of_a_memory_that_heard_more(lab, diary, at_checkpoints, sample):
+    bench = lab(diary, sample=at_checkpoints(2, None, 1, None))
+    bench.engine.result(bench.cases[0])
+    bench.engine.forget(bench.cases[2])
+    diary.pages.clear()
+    bench.engine.result(bench.cases[1])
+    bench.engine.result(bench.cases[2])
+    assert asked(diary.pages) == {sample.qa_pairs[1].question: 3, sample.qa_pairs[2].question: 1}
+
+
 def test_the_live_memory_of_an_earlier_checkpoint_is_a_fresh_one(lab, diary, at_checkpoints):
     bench = lab(diary, sample=at_checkpoints(1, 2, 3, None), expect=False)
     late = bench.engine.instance(bench.cases[3])
@@ -344,13 +354,22 @@ def agents_sample(fresh_sample):
     return make
 
 
+class Lazy(list):
+    """A list that is loaded as it is read, and cannot be."""
+
+    def __iter__(self):
+        raise ValueError("no")
+
+
 @noting
 class Troubled(AnsweringDiary):
-    """Fails for one question, misses another, and cannot be closed."""
+    """Fails for two questions in two ways, misses another, and cannot be closed."""
 
     def retrieve(self, query):
         if "hedgehog" in query:
             raise ValueError("no")
+        if "tulips" in query:
+            return Lazy()
         return "nothing of that" if "colour" in query else super().retrieve(query)
 
     def as_agent(self, agent_id):
@@ -380,6 +399,7 @@ def test_neither_errors_nor_judges_nor_results_hold_a_sample(lab, agents_sample,
     kept = [bench.engine.result(case) for case in bench.cases]
     for call, about in (
         (bench.engine.context, bench.cases[2]),
+        (bench.engine.context, bench.cases[3]),
         (bench.engine.release, bench.cases[0].sample_id),
     ):
         assert shelf.is_held
@@ -389,6 +409,7 @@ def test_neither_errors_nor_judges_nor_results_hold_a_sample(lab, agents_sample,
     assert not shelf.is_held
     assert [str(error.value) for error in kept[4:]] == [
         "retrieve() raised ValueError: no",
+        "reading what retrieve() returned raised ValueError: no",
         "close() raised OSError: the disk is gone",
     ]
 

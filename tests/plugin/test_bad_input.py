@@ -97,7 +97,7 @@ REFUSED = {
 def test_a_mistyped_name_or_value_is_one_sentence_with_the_right_one(project, arguments):
     from importlib import resources
 
-    demo = resources.files("pytest_himga.data") / "demo" / "demo.json"
+    demo = resources.files("pytest_himga.data") / "demo" / "locomo.json"
     project.write("mem.py", MEMORY)
     project.write("broken_module.py", "1 / 0\n")
     given = arguments.split()

@@ -1,4 +1,4 @@
-"""Data room: the demo dataset keeps its promises, read here as plain JSON without any loader."""
+"""Data room: the part of the demo in LoCoMo's format keeps its promises, read here as plain JSON without any loader."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 DEMO = Path(__file__).resolve().parents[2] / "pytest_himga" / "data" / "demo"
-TEXT = (DEMO / "demo.json").read_text(encoding="utf-8")
+TEXT = (DEMO / "locomo.json").read_text(encoding="utf-8")
 RECORDS: dict[str, dict[str, Any]] = {record["sample_id"]: record for record in json.loads(TEXT)}
 
 MONTHS = ["January", "February", "March", "April", "May", "June", "July"]
