@@ -60,6 +60,7 @@ def notes_of(controller: Controller) -> list[str]:
     again = sorted(sample for sample, scopes in tally.scopes.items() if len(scopes) > 1)
     if again:
         notes.append(f"fed more than once: {', '.join(again)}")
+    notes += [dataset.unverified for dataset in controller.run.datasets if dataset.unverified]
     if blank := sum(tally.blank_turns.values()):
         notes.append(f"{blank} blank turns were not fed")
     if controller.partial and controller.asked_anything:
@@ -130,6 +131,7 @@ def _dataset_entry(controller: Controller, dataset: Dataset) -> DatasetEntry:
         "labels": dataset.labels,
         "errata": dataset.errata.as_json() if dataset.errata else None,
         "session_order": dataset.session_order,
+        "unverified": dataset.unverified or None,
         "selection": {
             "samples": list(settings.samples),
             "types": list(settings.types),

@@ -57,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 _OPTIONS: dict[str, dict[str, Any]] = {
-    "data-dir": {"metavar": "DIR", "help": "folder that datasets are looked up in first"},
+    "data-dir": {"metavar": "DIR", "help": "folder to look in first, and to download into"},
     "offline": {
         "action": "store_const",
         "const": "yes",
@@ -123,6 +123,8 @@ def _list(arguments: argparse.Namespace) -> int:
     store = Store(_data_dir(arguments))
     for line in table(("name", "size", "licence", "sha256", "where"), listed(store)):
         say(line)
+    say()
+    say(f"looked in {' and '.join(f'{folder} ({label})' for folder, label in store.places.items())}")
     return 0
 
 
@@ -189,6 +191,7 @@ def _check(arguments: argparse.Namespace) -> int:
         note = here.check(found.sha256, _unverified_is_fine(arguments))
         if note:
             tell(note)
+        say()
         say(verdict(here, found.sha256))
     return 0
 

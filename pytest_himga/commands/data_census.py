@@ -158,8 +158,8 @@ def read_everything(dataset: Dataset) -> tuple[Found, History]:
 
 def _read(dataset: Dataset, data: list[Path]) -> tuple[Found, History]:
     family, history = FAMILIES[dataset.family], History()
-    entries = dataset.opened.index.samples
-    lengths = [entry.length for entry in entries]
+    lengths = [entry.length for entry in dataset.opened.index.samples]
+    total = sum(lengths)
     with _progress(dataset.name) as progress:
         done = 0
 
@@ -168,7 +168,7 @@ def _read(dataset: Dataset, data: list[Path]) -> tuple[Found, History]:
             sample = family.read(record, options)
             history.add(sample)
             done += lengths[record.number] if record.number < len(lengths) else 0
-            progress(done, sum(lengths))
+            progress(done, total)
             return sample
 
         every_record = replace(family, read=read, skim=None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from pytest_himga.commands.data_finding import demo_path
@@ -18,6 +17,9 @@ from pytest_himga.data.progress import terminal_progress
 from pytest_himga.data.published import Published, find_published
 from pytest_himga.data.store import DATA_DIR_VARIABLE, Store, check_digest
 from pytest_himga.errors import DatasetError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Fetching:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NOT_HERE = "not here"
 OWN_LICENCE = "MIT"
+#: Bytes; below it a size in MB would say nothing.
+_SMALL = 100_000
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,7 @@ def _may_be_dataset(entry: Path) -> bool:
 
 def _size(path: Path) -> str:
     try:
-        return megabytes(sum(file.stat().st_size for file in files_of(path)[0]))
+        size = sum(file.stat().st_size for file in files_of(path)[0])
     except (OSError, DatasetError):
         return "not readable"
+    return megabytes(size) if size >= _SMALL else f"{size:,} bytes"

@@ -12,12 +12,13 @@ if TYPE_CHECKING:
 
 #: How many places of a kind are shown.
 MOST_SHOWN = 5
-#: A sentence of ``files.Place``, without its file.
-_SENTENCE = re.compile(r"(?P<sample>sample .+?), field (?P<field>.+?): (?P<problem>.*)", re.DOTALL)
-#: What differs between two warnings of a kind: a quoted value (perhaps cut), a number, a list of ids.
-_VALUE = re.compile(
-    r"""(?<!\w)(?:'(?:[^'\\]|\\.)*(?:'|\.\.\.)|"(?:[^"\\]|\\.)*(?:"|\.\.\.))(?!\w)|\([^()]*\)|\d+""", re.DOTALL
+_QUOTED = r"""(?:'(?:[^'\\]|\\.)*(?:'|\.\.\.)|"(?:[^"\\]|\\.)*(?:"|\.\.\.))"""
+#: A loader's sentence, see ``files.Place``; the field is missing where it is about the whole sample.
+_SENTENCE = re.compile(
+    rf"(?P<sample>sample {_QUOTED})(?:, field (?P<field>.+?))?: (?P<problem>.*)", re.DOTALL
 )
+#: What differs between two warnings of a kind: a quoted value (perhaps cut), a number, a list of ids.
+_VALUE = re.compile(rf"(?<!\w){_QUOTED}(?!\w)|\([^()]*\)|\d+", re.DOTALL)
 
 
 @dataclass
@@ -47,10 +48,10 @@ def kinds_of(warnings: Iterable[str], files: Sequence[Path]) -> list[Kind]:
 
 
 def warning_lines(warnings: Iterable[str], files: Sequence[Path]) -> Iterator[str]:
-    """The kinds as lines, with a count before each."""
+    """The kinds as lines; those that come up more than once with their count and places."""
     for kind in kinds_of(warnings, files):
         if kind.count == 1:
-            yield f"1 x {kind.first}"
+            yield kind.first
             continue
         yield f"{kind.count} x {kind.shape}"
         yield from (f"    {place}" for place in kind.places)
@@ -67,14 +68,13 @@ def _without_folder(warning: str, files: Sequence[Path]) -> str:
 
 
 def _taken_apart(text: str) -> tuple[str, str]:
-    """The shape of a warning and what is its own: the place, and the values that it shows."""
-    before, _, rest = text.rpartition("sample ") if ", field " not in text else ("", "", text)
+    """The shape of a warning and what is its own: where it is, and the values that it shows."""
     match = _SENTENCE.search(text)
     if match is None:
-        del before, rest
         return _VALUE.sub("...", text), text
-    file = text[: match.start()]
+    place, shape = f"{text[: match.start()]}{match['sample']}", _VALUE.sub("...", match["problem"])
+    if match["field"]:
+        place = f"{place}, {match['field']}"
+        shape = f"{re.sub(r'[0-9]+', 'N', match['field'])}: {shape}"
     values = [value for value in _VALUE.findall(match["problem"]) if not value.isdigit()]
-    place = f"{file}{match['sample']}, {match['field']}"
-    shape = f"{re.sub(r'[0-9]+', 'N', match['field'])}: {_VALUE.sub('...', match['problem'])}"
     return shape, f"{place}: {', '.join(values)}" if values else place

@@ -36,7 +36,7 @@ def say(text: str = "") -> None:
 
 def tell(text: str) -> None:
     """One line beside the result: what is going on."""
-    _write(sys.stderr, _PYTEST_OPTION.sub("--", text))
+    _write(sys.stderr, text)
 
 
 def complain(text: str) -> None:
@@ -46,13 +46,14 @@ def complain(text: str) -> None:
 
 def say_path(path: Path) -> None:
     """``path`` alone on a line: byte for byte for a script, escaped on a terminal."""
-    if sys.stdout is None or sys.stdout.isatty():
+    raw = getattr(sys.stdout, "buffer", None)
+    if raw is None or sys.stdout.isatty():
         say(str(path))
     else:
         sys.stdout.flush()
-        sys.stdout.buffer.write(os.fsencode(path) + b"\n")
+        raw.write(os.fsencode(path) + b"\n")
 
 
 def _write(stream: TextIO | None, text: str) -> None:
     if stream is not None:  # closed by whoever started us
-        stream.write(f"{flat(text)}\n")
+        stream.write(f"{flat(_PYTEST_OPTION.sub('--', text))}\n")

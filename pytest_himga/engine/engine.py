@@ -86,7 +86,7 @@ class Engine:
             try:
                 self._background.run(run.close())
             finally:
-                run.let_go()
+                run.data.let_go()
 
     def judge(self, case: Case) -> Judge:
         """The judge of this run; by default it depends on whether the backend answers by itself."""
@@ -117,7 +117,7 @@ class Engine:
 
         async def ask() -> Any:
             memory = await run.ready(case, self.backend)
-            opened = run.opened(case)
+            opened = run.data.opened(case)
             view = await memory.whole.as_agent(opened.question.as_agent, "retrieve")
             return await view.retrieve(query, date=opened.date_str, k=self.settings.top_k)
 
@@ -164,7 +164,7 @@ class Engine:
             try:
                 self._wait(run, run.close())
             finally:
-                run.let_go()
+                run.data.let_go()
 
     def close(self) -> None:
         """Close what is left (after -x or Ctrl-C) and end the background loop."""
@@ -211,7 +211,7 @@ class Engine:
 
     def _result(self, case: Case, run: SampleRun, verdict: Verdict, error: BackendError | None) -> Result:
         asked = run.asked(case)
-        context, opened = asked.context, run.peek(case)
+        context, opened = asked.context, run.data.peek(case)
         record = record_of(
             case,
             verdict=verdict.value,
@@ -232,7 +232,7 @@ class Engine:
             if context is not None:
                 covered = coverage(opened, context)
                 self._describe_context(record, context, covered)
-                self._measure(record, opened, context, run.history, verdict)
+                self._measure(record, opened, context, run.data.history, verdict)
         record.make_sendable()
         details = error.details if error else ""
         return Result(record, verdict, context, covered, details, self._aside(asked, run))
@@ -274,7 +274,7 @@ class Engine:
         return {
             "returned": asked.returned,
             "scope": run.scope,
-            "blank": run.history.blank_turns if run.history else 0,
+            "blank": run.data.history.blank_turns if run.data.history else 0,
             "version": sendable(memory.version) if memory else None,
             "answers": "answer" in memory.offers if memory else None,
         }

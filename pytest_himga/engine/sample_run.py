@@ -14,14 +14,13 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_himga.data.schema import InMemory
 from pytest_himga.engine import asking
 from pytest_himga.engine.asked import Asked
 from pytest_himga.engine.judging import ask_judge, is_ours
 from pytest_himga.engine.live_memory import LiveMemory
-from pytest_himga.errors import BackendError, BackendTimeout, DatasetError, NotApplicable
+from pytest_himga.engine.open_sample import OpenSample
+from pytest_himga.errors import BackendError, BackendTimeout, NotApplicable
 from pytest_himga.judge.evidence import REWRITES, EvidenceJudge, is_in_doubt, quotes
-from pytest_himga.memory.boundary import History
 from pytest_himga.memory.protocol import Usage
 
 if TYPE_CHECKING:
@@ -41,8 +40,8 @@ UNTOLD = "this text quotes no turn of the history, and another question, which m
 class SampleRun:
     """The pipeline of one sample. Its coroutines are driven by the engine, one at a time.
 
-    It holds the decoded sample, and nothing else in the engine does: see ``let_go``. ``cases`` are the
-    questions that are selected to run, in the order of their items.
+    ``cases`` are the questions that are selected to run, in the order of their items; ``data`` holds the
+    sample.
     """
 
     def __init__(
@@ -53,8 +52,7 @@ class SampleRun:
         background: Background,
     ) -> None:
         self.cases = cases
-        #: The sample as it crosses the boundary; None until a question is looked at.
-        self.history: History | None = None
+        self.data = OpenSample()
         self.memory: LiveMemory | None = None
         self.error: BackendError | None = None
         self.ingest_usage: Usage | None = None
@@ -67,7 +65,6 @@ class SampleRun:
         self._asked: dict[str, Asked] = {}
         self._places = {case.uid: place for place, case in enumerate(cases)}
         self._turn = -1
-        self._unreadable: BackendError | None = None
         self._quotes: bool | None = None
         self._look_ahead_error: BackendError | None = None
         #: The optional methods of this backend's memories; None until there was one.
@@ -86,49 +83,11 @@ class SampleRun:
         """Ask this question again next time (a rerun)."""
         self._asked.pop(case.uid, None)
 
-    # -- the sample -----------------------------------------------------------------------------
-
-    def opened(self, case: Case) -> Case:
-        """The question over the sample in memory, which is decoded at the first look.
-
-        Raises ``BackendError`` with the sentence of the ``DatasetError`` if it cannot be read.
-        """
-        known = self._history_of(case).sample
-        questions = known.qa_pairs
-        if case.position >= len(questions) or questions[case.position].uid != case.uid:
-            raise BackendError(
-                f"{case.id}: the file has another question in its place than when it was indexed; run it again",
-                stage="",
-            )
-        return replace(case, source=InMemory(known))
-
-    def peek(self, case: Case) -> Case | None:
-        """The same, where the sample is in memory; None where it is not, or has no such question."""
-        try:
-            return self.opened(case) if self.history is not None else None
-        except BackendError:
-            return None
-
-    def let_go(self) -> None:
-        """Let go of the sample: who still holds this run, or an error of it, does not hold the data."""
-        self.history = None
-
-    def _history_of(self, case: Case) -> History:
-        if self._unreadable is not None:
-            raise self._unreadable
-        if self.history is None:
-            try:
-                self.history = History.of(case.source.sample())
-            except DatasetError as error:
-                self._unreadable = BackendError(str(error), stage="")
-                raise self._unreadable from None
-        return self.history
-
     # -- the memory -----------------------------------------------------------------------------
 
     async def started(self, case: Case, backend: Backend, until: int | None = None) -> LiveMemory:
         """The memory; a new one if it has heard more than ``until`` sessions, for it cannot unhear."""
-        history = self._history_of(case)
+        history = self.data.history_of(case)
         if self.error is not None:
             raise self.error
         try:
@@ -148,7 +107,7 @@ class SampleRun:
 
     async def ready(self, case: Case, backend: Backend) -> LiveMemory:
         """The memory, fed exactly up to the question's checkpoint."""
-        until = len(self.opened(case).history)
+        until = len(self.data.opened(case).history)
         memory = await self.started(case, backend, until)
         if memory.settled and memory.fed == until:
             return memory
@@ -175,7 +134,7 @@ class SampleRun:
             if other.uid == case.uid or not self.asked(other).is_open(answers=self._answers):
                 continue
             try:
-                opened = self.opened(other)
+                opened = self.data.opened(other)
             except BackendError:
                 continue  # it will say so itself
             checkpoint = len(opened.history)
@@ -225,7 +184,7 @@ class SampleRun:
         asked = self.asked(case)
         if asked.error is None and asked.context is None:
             try:
-                opened = self.opened(case)
+                opened = self.data.opened(case)
                 await self._check_applies(opened, backend)
                 memory = await self.ready(case, backend)
             except BackendError as error:
@@ -243,7 +202,7 @@ class SampleRun:
         asked = self.asked(case)
         if asked.is_open(answers=self._answers):
             memory = await self.ready(case, backend)
-            await self._answer(self.opened(case), memory)
+            await self._answer(self.data.opened(case), memory)
         return asked.answer
 
     async def verdict(self, case: Case, backend: Backend, judge: Judge) -> Verdict:
@@ -256,7 +215,7 @@ class SampleRun:
             answer = await self.answer(case, backend)
             # What was fed is what is judged, whatever has become of the file; but a judge of the user's may
             # keep what it gets, and must not keep the sample in memory.
-            judged = self.opened(case) if is_ours(judge) else case
+            judged = self.data.opened(case) if is_ours(judge) else case
             started, limit = time.perf_counter(), self._settings.timeout
             try:
                 verdict = await ask_judge(judge, judged, answer, context, limit, self._background)
@@ -317,7 +276,7 @@ class SampleRun:
                 except BackendError as error:
                     self._look_ahead_error = error
                     continue
-                if is_in_doubt(context) and quotes(self._history_of(case).sample, context):
+                if is_in_doubt(context) and quotes(self.data.history_of(case).sample, context):
                     self._quotes = True
                     break
         return self._quotes

@@ -62,6 +62,7 @@ class DatasetEntry(TypedDict):
     labels: str | None
     errata: Any
     session_order: str | None
+    unverified: str | None
     selection: Any
     items: int
 

@@ -65,8 +65,8 @@ def marked_sample() -> Sample:
         turn.has_answer = SECRET  # what a loader of LongMemEval might leave on a turn
     last = Message("Ada", "By the pump.", f"{SECRET}-turn-4", "2 May")
     sessions = [
-        Session(f"answer_{SECRET}_1", turns, "1 May", title=SECRET),
-        Session(f"answer_{SECRET}_2", [last], title=SECRET),
+        Session(f"answer_{SECRET}_1", turns, "1 May", title=SECRET, agent_id=SECRET),
+        Session(f"answer_{SECRET}_2", [last], title=SECRET, agent_id=SECRET),
     ]
     question = QAPair(
         f"{SECRET}-question",
@@ -78,6 +78,8 @@ def marked_sample() -> Sample:
         trap=SECRET,
         gold=SECRET,
         uid=f"{SECRET}-uid",
+        as_agent=SECRET,
+        facets={"checkpoint": SECRET},
     )
     raw = {
         "event_summary": SECRET,

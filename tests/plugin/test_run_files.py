@@ -176,6 +176,7 @@ def test_run_json_tells_what_was_run(story):
             "labels": "locomo",
             "errata": None,
             "session_order": None,
+            "unverified": None,
             "selection": {
                 "samples": ["harbour", "garden"],
                 "types": ["single-hop", "temporal"],

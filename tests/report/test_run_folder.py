@@ -33,7 +33,7 @@ RESULTS_FORMAT = """
  "errata":null|{"excluded":reason}|{"gold","verdict","score"}}
 """
 RUN_FORMAT = """
-{"v":1,"run","plugin","python","datasets":[{"name","family","sha256","labels","errata","session_order","selection","items"}],"backend":{"name","version","options"},
+{"v":1,"run","plugin","python","datasets":[{"name","family","sha256","labels","errata","session_order","unverified","selection","items"}],"backend":{"name","version","options"},
  "k","answerer","judge","profiles":{name:sha256},"models","settings","totals":{dataset:{name:number|null}},"gates":[...],"exit"}
 """
 
@@ -77,6 +77,7 @@ def document(**changes: object) -> dict[str, object]:
                 "items": 60,
                 "selection": {"samples": [], "types": []},
                 "session_order": None,
+                "unverified": None,
                 "errata": None,
                 "labels": "locomo",
                 "sha256": "ab" * 32,
