@@ -39,7 +39,7 @@ class Run:
     """``cases`` are all questions of himga's own selection, in the order of the datasets' files.
 
     ``worker`` is ``main`` or xdist's id; ``thresholds`` are those that apply to each dataset; ``selected``
-    are the questions that pytest's own selection (-k, -m, ids, ...) left, once it is known.
+    are the questions that the items left by pytest's own selection (-k, -m, ids, ...) ask, once it is known.
     """
 
     settings: Settings

@@ -79,10 +79,10 @@ def _chosen(arguments: argparse.Namespace, name: str, known: tuple[str, ...]) ->
     if value is not None:
         return str(value)
     variable = f"HIMGA_{name.replace('-', '_').upper()}"
-    value = os.environ.get(variable, "").strip()
-    if value and value not in known:
-        raise SettingsError(f"{variable}={value} is unknown; {nearest(value, known)}")
-    return value or None
+    given = os.environ.get(variable, "").strip()
+    if given and given.lower() not in known:
+        raise SettingsError(f"{variable}={given} is unknown; {nearest(given, known)}")
+    return given.lower() or None
 
 
 def _data_dir(arguments: argparse.Namespace) -> Path | None:

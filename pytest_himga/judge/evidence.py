@@ -125,6 +125,8 @@ def matchable(
     sessions = [session.session_id for session in sample.sessions]
     known = set(sessions)
     ranked: list[set[str]] = [{*r.turn_ids, *r.session_ids} for r in context.recalled or ()]
+    if not any(known.issuperset(group) for group in groups):
+        return ranked, list(groups)
     for ids, inside in zip(ranked, context.sessions, strict=False):
         ids.update(_ANY_TURN + sessions[int(one[1:]) - 1] for one in inside)
     return ranked, [

@@ -6,13 +6,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from chat_records import chat
 from loopback import Web
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 # The small records of the data room's tests.
 sys.path.append(str(Path(__file__).parents[1] / "data"))

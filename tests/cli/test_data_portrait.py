@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from chat_records import chat
@@ -16,6 +16,9 @@ from longmemeval_records import bakery, turn
 from memorystress_parts import benchmark
 
 from pytest_himga.data.published import PUBLISHED
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def sha256(path: Path) -> str:

@@ -11,9 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_himga.data import Case, Dataset, QAPair, QuestionType, Sample, select
+from pytest_himga.data import Case, Dataset, QuestionType, select
+from pytest_himga.data.dataset import StoredSamples
+from pytest_himga.data.family import ReadOptions
 from pytest_himga.data.identity import order_of, slug_of_name, uid_of
-from pytest_himga.data.locomo import LABELS, type_labels
+from pytest_himga.data.index import Index, IndexedSample, OpenedIndex
+from pytest_himga.data.locomo import LABELS, LOCOMO, type_labels
+from pytest_himga.data.schema import Brief
 from pytest_himga.data.selection import Subset, parse_subset
 from pytest_himga.errors import SelectionError
 
@@ -25,24 +29,28 @@ TYPES = list(type_labels())
 
 def dataset(name: str, samples: dict[str, list[tuple[str, int]]]) -> Dataset:
     """A dataset of (question, category) pairs by sample."""
+    path, options = Path(f"{name}.json"), ReadOptions()
+    found = [
+        IndexedSample(
+            sample_id,
+            0,
+            0,
+            0,
+            [
+                Brief(uid_of(text, category, 0), str(n), text, LABELS["locomo"][category].value)
+                for n, (text, category) in enumerate(questions)
+            ],
+        )
+        for sample_id, questions in samples.items()
+    ]
+    opened = OpenedIndex(Index("", "locomo", "", False, [], found), [path], [path])
     return Dataset(
         name=name,
         family="locomo",
-        path=Path(f"{name}.json"),
-        sha256="",
-        labels="locomo",
-        samples=[
-            Sample(
-                sample_id,
-                "locomo",
-                [],
-                [
-                    QAPair(str(n), text, "x", LABELS["locomo"][category], uid=uid_of(text, category, 0))
-                    for n, (text, category) in enumerate(questions)
-                ],
-            )
-            for sample_id, questions in samples.items()
-        ],
+        path=path,
+        options=options,
+        opened=opened,
+        stored=StoredSamples(opened, LOCOMO, options),
         sample_names=[slug_of_name(sample_id) for sample_id in samples],
         type_labels=type_labels(),
     )
@@ -62,7 +70,7 @@ def port() -> Dataset:
 
 def asked(cases: list[Case]) -> str:
     """The questions' letters, in order."""
-    return "".join(case.question.question for case in cases)
+    return "".join(case.brief.question for case in cases)
 
 
 # -- samples and types -------------------------------------------------------------------------------
@@ -95,21 +103,21 @@ def test_filters_narrow_and_keep_the_order(
 
 def test_a_case_carries_its_names(town: Dataset) -> None:
     case = select([town], samples=["old/mill"])[0]
-    assert (case.dataset, case.sample_name, case.sample.sample_id) == ("town", "old-mill", "old/mill")
+    assert (case.dataset, case.sample_name, town.sample_ids[0]) == ("town", "old-mill", "old/mill")
     assert case.id == f"himga/town/old-mill::{uid_of('d', 2, 0)}"
 
 
 def test_a_number_follows_the_labels(town: Dataset) -> None:
     town.type_labels = type_labels("himga")
-    for pair in town.samples[0].qa_pairs:
-        pair.question_type = LABELS["himga"][{"a": 1, "b": 2, "c": 4}[pair.question]]
+    for brief in town.opened.index.samples[0].briefs:
+        brief.type = LABELS["himga"][{"a": 1, "b": 2, "c": 4}[brief.question]].value
     assert asked(select([town], types=["1"])) == asked(select([town], types=["single_hop"])) == "a"
 
 
 def test_a_type_needs_to_be_known_to_one_dataset_only(town: Dataset) -> None:
     other = dataset("other", {"s": [("z", 1)]})
     other.type_labels = {"multi_session": "multi_session"}
-    other.samples[0].qa_pairs[0].question_type = QuestionType.MULTI_SESSION
+    other.opened.index.samples[0].briefs[0].type = QuestionType.MULTI_SESSION.value
     assert asked(select([town, other], types=["multi-session"])) == "z"
     assert asked(select([town, other], types=["temporal"])) == "bd"
 
@@ -226,7 +234,7 @@ def crowd(counts: list[int], name: str = "crowd") -> Dataset:
 
 def by_type(cases: list[Case]) -> dict[str, int]:
     """How many of each type."""
-    return dict(Counter(case.question.question_type.value for case in cases))
+    return dict(Counter(case.brief.type for case in cases))
 
 
 @pytest.mark.parametrize(
@@ -267,8 +275,8 @@ def test_a_subset_is_exact_in_order_and_first_by_hash(counts: list[int], size: i
     taken = by_type(chosen)
     for name, available in by_type(everything).items():
         ordered = sorted(
-            (case for case in everything if case.question.question_type.value == name),
-            key=lambda case: order_of(case.sample_name, case.question.uid),
+            (case for case in everything if case.brief.type == name),
+            key=lambda case: order_of(case.sample_name, case.uid),
         )
         assert {case.id for case in ordered[: taken.get(name, 0)]} == ids & {case.id for case in ordered}
         assert taken.get(name, 0) <= available
@@ -282,9 +290,9 @@ def test_the_file_s_order_does_not_change_a_subset(
     counts: list[int], size: int, shuffle: random.Random
 ) -> None:
     still, moved = crowd(counts), crowd(counts)
-    for sample in moved.samples:
-        shuffle.shuffle(sample.qa_pairs)
-    moved.samples.reverse()
+    for sample in moved.opened.index.samples:
+        shuffle.shuffle(sample.briefs)
+    moved.opened.index.samples.reverse()
     moved.sample_names.reverse()
     chosen = [{case.id for case in select([data], subset=str(size))} for data in (still, moved)]
     assert chosen[0] == chosen[1]
@@ -296,9 +304,8 @@ def test_more_data_of_a_type_only_squeezes_in(before: int, more: int, size: int)
     """Of the questions that were there before, those still chosen are a first part of the old choice."""
     old = [case.id for case in select([crowd([before, 0, 0, 0, 0])], subset=str(size))]
     grown = crowd([before, 0, 0, 0, 0])
-    grown.samples[0].qa_pairs += (
-        crowd([before + more, 0, 0, 0, 0], "new").samples[0].qa_pairs[(before + 1) // 2 :]
-    )
+    more_of_it = crowd([before + more, 0, 0, 0, 0], "new").opened.index.samples[0].briefs
+    grown.opened.index.samples[0].briefs += more_of_it[(before + 1) // 2 :]
     new = {case.id for case in select([grown], subset=str(size))}
     known = {case.id for case in select([crowd([before, 0, 0, 0, 0])])}
     assert new & known <= set(old)
