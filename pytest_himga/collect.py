@@ -202,7 +202,10 @@ def key_of(case: Case) -> str:
 def by_sample(items: Sequence[pytest.Item], run: Run) -> list[pytest.Item]:
     """``items`` with all of one sample next to each other, after all other tests; else in their order.
 
-    So each history is fed once, whatever reordered the items before (random order, ``--ff``).
+    So each history is fed once, whatever reordered the items before (random order, ``--ff``). Where a
+    sample has checkpoints, its items stand in their order, a user's own tests among ours: a memory cannot
+    unhear. But a backend from a fixture of the user is fed once for each module anyway, and going to and
+    fro between modules would have it made again each time.
     """
     others: list[pytest.Item] = []
     samples: dict[str, list[pytest.Item]] = {}
@@ -212,7 +215,22 @@ def by_sample(items: Sequence[pytest.Item], run: Run) -> list[pytest.Item]:
             others.append(item)
         else:
             samples.setdefault(case.sample_id, []).append(item)
-    return [*others, *(item for group in samples.values() for item in group)]
+    whole = not run.backend_is_fixture
+    ordered = (item for group in samples.values() for item in _by_checkpoint(group, run, whole=whole))
+    return [*others, *ordered]
+
+
+def _by_checkpoint(items: Sequence[pytest.Item], run: Run, *, whole: bool) -> list[pytest.Item]:
+    """One sample's items in the order of their checkpoints; module by module unless ``whole``."""
+    modules = dict.fromkeys(item.getparent(pytest.Module) for item in items)
+    places = {module: 0 if whole else place for place, module in enumerate(modules)}
+
+    def key(item: pytest.Item) -> tuple[int, int]:
+        case = case_of(item, run)
+        checkpoint = case.brief.facets.get("checkpoint", 0) if case is not None else 0
+        return places[item.getparent(pytest.Module)], checkpoint if isinstance(checkpoint, int) else 0
+
+    return sorted(items, key=key)
 
 
 def check_fixture(session: pytest.Session, items: Sequence[pytest.Item], run: Run) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pytest_himga.report.text import one_line
 from pytest_himga.score.gate import GateResult, decide_exit, evaluate, undecided
-from pytest_himga.score.record import Record, record_of
+from pytest_himga.score.record import Record, exclusion_of, record_of
 from pytest_himga.score.summary import DatasetSummary, summarise
 from pytest_himga.score.thresholds import allowed_unscored
 from pytest_himga.tally import Tally, died_during
@@ -76,6 +76,9 @@ class Controller:
             worker=lost_by or "",
         )
         record.outcome = "unscored" if lost_by else "missing"
+        # No judge has seen it, but the run has one, which decides what a wrong citation leaves out.
+        judges = (other.judge for other in self.tally.records.values() if other.judge)
+        record.errata = exclusion_of(self.run.by_id[nodeid], next(judges, ""))
         return record
 
     def _why_not_run(self, complete: bool) -> str:

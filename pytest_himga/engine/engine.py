@@ -134,6 +134,7 @@ class Engine:
         try:
             judge = self.judge(case)
             verdict = self._wait(run, run.verdict(case, self.backend, judge))
+            published = self._wait(run, run.published_verdict(case, judge))
         except NotApplicable as declined:
             return self._unjudged(case, run, Verdict("n/a", reason=declined.reason), None)
         except BackendError as raised:
@@ -141,7 +142,15 @@ class Engine:
             if not raised.stage:  # the sample could not be read
                 return self._unjudged(case, run, unscored, raised)
             return self._result(case, run, unscored, raised)
-        return self._result(case, run, verdict, None)
+        result = self._result(case, run, verdict, None)
+        if published is not None:
+            correct_or_wrong = published.value in ("correct", "wrong")
+            result.record.errata = {
+                "gold": sendable(case.as_published().question.gold),
+                "verdict": published.value,
+                "score": published.score if correct_or_wrong else None,
+            }
+        return result
 
     def unasked(self, case: Case, reason: str, error: BackendError | None = None) -> Result:
         """The unscored result of a question that could not even be asked."""
@@ -179,7 +188,7 @@ class Engine:
     def _run(self, case: Case) -> SampleRun:
         run = self._runs.get(case.sample_id)
         if run is None:
-            cases = self._cases.get(case.sample_id) or [case]
+            cases = self._cases.get(case.sample_id, [])
             run = SampleRun(cases, self.settings, self._new_scope, self._background)
             self._runs[case.sample_id] = run
         return run.turn_of(case)

@@ -21,6 +21,7 @@ from pytest_himga.engine.live_memory import LiveMemory
 from pytest_himga.engine.open_sample import OpenSample
 from pytest_himga.errors import BackendError, BackendTimeout, NotApplicable
 from pytest_himga.judge.evidence import REWRITES, EvidenceJudge, is_in_doubt, quotes
+from pytest_himga.judge.verdict import Verdict
 from pytest_himga.memory.protocol import Usage
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from pytest_himga.data.schema import Case
     from pytest_himga.engine.background import Background
-    from pytest_himga.judge.verdict import Judge, Verdict
+    from pytest_himga.judge.verdict import Judge
     from pytest_himga.memory.protocol import Context
     from pytest_himga.memory.resolve import Backend
     from pytest_himga.settings import Settings
@@ -230,6 +231,21 @@ class SampleRun:
                     verdict = replace(verdict, reason=f"{UNTOLD}: {self._look_ahead_error.message}")
             asked.verdict = verdict
         return asked.verdict
+
+    async def published_verdict(self, case: Case, judge: Judge) -> Verdict | None:
+        """What the verdict would be under the file's own gold, where an erratum corrects it; else None.
+
+        Asked for after ``verdict``. A judge that fails here leaves that one question unscored as published.
+        """
+        asked, erratum = self.asked(case), case.erratum
+        if erratum is None or erratum.exclude or asked.context is None:
+            return None
+        judged = (self.data.opened(case) if is_ours(judge) else case).as_published()
+        limit = self._settings.timeout
+        try:
+            return await ask_judge(judge, judged, asked.answer, asked.context, limit, self._background)
+        except BackendError as error:
+            return Verdict("unscored", reason=error.message)
 
     async def _check_applies(self, opened: Case, backend: Backend) -> None:
         """Decline the question, before anything is fed for it, if no memory of this kind can be asked it."""

@@ -120,9 +120,21 @@ def record_of(
         evidence=list(question.refs),
         k=k,
         worker=worker,
+        errata=exclusion_of(case, judge),
         recoverable=question.recoverable,
         facets=dict(question.facets),
     )
+
+
+def exclusion_of(case: Case, judge: str) -> dict[str, Any] | None:
+    """What a record keeps of an erratum that leaves the question out; None where none does.
+
+    A wrong citation leaves it out where the evidence is judged, and nowhere else.
+    """
+    erratum = case.erratum
+    if erratum is None or not erratum.exclude or (erratum.only_evidence and judge != "evidence"):
+        return None
+    return {"excluded": erratum.reason}
 
 
 def sendable(value: Any) -> Any:
