@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_himga.data.files import RecordFile
+from pytest_himga.data.family import RawRecord, ReadOptions
 from pytest_himga.data.identity import slug_of_name, uid_of
-from pytest_himga.data.locomo import read_locomo
+from pytest_himga.data.locomo import read
 
 if TYPE_CHECKING:
     import random
@@ -28,9 +28,8 @@ QUESTIONS = st.lists(
 def uids(questions: list[tuple[str, int]], labels: str = "locomo", answer: str = "x") -> list[str]:
     """The uids that the loader gives to (question, category) pairs."""
     qa = [{"question": question, "answer": answer, "category": category} for question, category in questions]
-    path = Path("made-up.json")
-    source = RecordFile(path, [{"conversation": {}, "qa": qa}], "", [path], [path])
-    (sample,) = read_locomo(source, [], labels)
+    record = RawRecord({"conversation": {}, "qa": qa}, 0, Path("made-up.json"))
+    sample = read(record, ReadOptions(labels=labels))
     return [pair.uid for pair in sample.qa_pairs]
 
 
@@ -108,6 +107,6 @@ def test_a_warning_does_not_depend_on_uids(record: Record) -> None:
     said: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        (sample,) = read_locomo(RecordFile(path, [twice], "", [path], [path]), said)
+        sample = read(RawRecord(twice, 0, path, said), ReadOptions())
     assert len({pair.uid for pair in sample.qa_pairs}) == 4
     assert said == []
