@@ -237,17 +237,25 @@ def check_fixture(session: pytest.Session, items: Sequence[pytest.Item], run: Ru
     """Refuse, before any item runs, a backend fixture that is missing or of the wrong kind."""
     if not run.backend_is_fixture:
         return
-    name = run.backend.name
-    item = next((item for item in items if case_of(item, run) is not None), None)
-    if item is None:
-        return
+    # Ours all see the same; what a user's own tests see depends on where their module lies.
+    asking: dict[pytest.Module | None, pytest.Item] = {}
+    for item in items:
+        if case_of(item, run) is not None:
+            asking.setdefault(
+                None if isinstance(item, QuestionItem) else item.getparent(pytest.Module), item
+            )
+    for item in asking.values():
+        _check_fixture_of(item, session, run.backend.name)
+
+
+def _check_fixture_of(item: pytest.Item, session: pytest.Session, name: str) -> None:
     manager = session._fixturemanager  # noqa: SLF001 - there is no public way to ask which fixtures exist
     definitions = manager.getfixturedefs(name, item)
     if not definitions:
         raise SettingsError(
-            f"--himga-backend={name} is no built-in or installed backend and no fixture that the items can see; "
+            f"--himga-backend={name} is no built-in or installed backend and no fixture that {_named(item)} can see; "
             f"{nearest(name, known_backends())}; your own is package.module:attribute, or a fixture in a conftest.py "
-            "in the root directory, or in the folder of tests if there is just one"
+            "in the root directory, or in the one folder that is named (pytest tests, or testpaths)"
         )
     if definitions[-1].params is not None:
         raise SettingsError(
@@ -258,3 +266,8 @@ def check_fixture(session: pytest.Session, items: Sequence[pytest.Item], run: Ru
             f"--himga-backend={name}: the fixture has {definitions[-1].scope} scope, and a memory must outlive one "
             'question; write @pytest.fixture(scope="module") (one memory for each sample) or scope="session"'
         )
+
+
+def _named(item: pytest.Item) -> str:
+    """Who it is that sees a fixture or does not."""
+    return "the built-in items" if isinstance(item, QuestionItem) else item.nodeid.split("[")[0]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from pytest_himga.report.text import one_line
+from pytest_himga.report.text import counted, one_line
 from pytest_himga.score.gate import GateResult, decide_exit, evaluate, undecided
 from pytest_himga.score.record import Record, exclusion_of, record_of
 from pytest_himga.score.summary import DatasetSummary, summarise
@@ -205,8 +205,7 @@ def named(what: str, records: Sequence[Record]) -> list[str]:
     more = f" and {len(records) - NAMED} more" if len(records) > NAMED else ""
     reasons = list(dict.fromkeys(record.reason.removeprefix(f"{what}: ") for record in records))
     why = f" ({one_line(reasons[0], LONGEST_REASON)})" if len(reasons) == 1 else ""
-    plural = "" if len(records) == 1 else "s"
-    return [f"{len(records)} question{plural} {what}{why}: {names}{more}"]
+    return [f"{counted(len(records), 'question')} {what}{why}: {names}{more}"]
 
 
 def _said(item: GateItem) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_himga.options import only_lists
 from pytest_himga.report.terminal import summary_lines
-from pytest_himga.report.text import Line, one_line
+from pytest_himga.report.text import Line, counted, one_line
 from pytest_himga.results import notes_of, reports_of
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Display:
     def summary(self, reporter: Any, exit_status: int) -> None:
         """After them."""
         hidden = self._failures.restore() if self._failures else []
-        if self._config.option.collectonly:
+        if only_lists(self._config.option):
             return
         write_summary(reporter, self._controller, hidden)
         idle = not self._controller.asked_anything and not self._controller.unmeasured()
@@ -66,12 +67,12 @@ def header_lines(run: Run, wanted: Wanted, note: str, verbosity: int) -> list[st
         cases = [case for case in run.cases if case.dataset == dataset.name]
         samples = len({case.sample_name for case in cases})
         items = "" if wanted.builtin else "; no built-in items"
-        asked = f"{_counted(len(cases), 'question')} in {_counted(samples, 'sample')}"
+        asked = f"{counted(len(cases), 'question')} in {counted(samples, 'sample')}"
         lines.append(f"himga: {dataset.name}: {asked}{items}, sha256 {dataset.sha256[:12]}")
         if dataset.warnings:
             count = len(dataset.warnings)
             told = "" if verbosity > 0 else f"; -v lists {'it' if count == 1 else 'them'}"
-            lines.append(f"himga: {dataset.name}: {_counted(count, 'warning')} from the data{told}")
+            lines.append(f"himga: {dataset.name}: {counted(count, 'warning')} from the data{told}")
             if verbosity > 0:
                 lines += [f"  {one_line(text, 400)}" for text in dataset.warnings]
     default = "told by the backend" if answers is None else "lexical" if answers else "evidence"
@@ -81,10 +82,6 @@ def header_lines(run: Run, wanted: Wanted, note: str, verbosity: int) -> list[st
     if note:
         lines.append(f"himga: warning: {note}")
     return lines
-
-
-def _counted(n: int, word: str) -> str:
-    return f"{n} {word}{'' if n == 1 else 's'}"
 
 
 class Failures:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_himga.describe import failure_repr
+from pytest_himga.options import only_lists
 from pytest_himga.results import write_results, write_run
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def run_gates(session: pytest.Session, controller: Controller) -> None:
     """Settle a run that came to its end, and report its gates."""
-    if session.config.option.collectonly or not session.testscollected:
+    if only_lists(session.config.option) or not session.testscollected:
         return
     controller.settle(complete=True)
     for gate in controller.gate_items:
@@ -56,7 +57,7 @@ def settle(session: pytest.Session, controller: Controller) -> None:
     """Before the summary: account for a run that was stopped, and write the results."""
     if session.exitstatus == pytest.ExitCode.USAGE_ERROR:
         controller.refuse()
-    if not session.config.option.collectonly:
+    if not only_lists(session.config.option):
         controller.settle(complete=False)
         write_results(controller)
 
@@ -67,7 +68,7 @@ def decide(session: pytest.Session, controller: Controller, status_before: int) 
     Some plugins combine their own status with pytest's (syrupy: bit by bit), so ours must come last.
     ``status_before`` is what pytest itself had decided; a change since then is another plugin's failure.
     """
-    if session.config.option.collectonly:
+    if only_lists(session.config.option):
         return ""
     status = int(session.exitstatus)
     proven_elsewhere = status == 1 and status_before == 0

@@ -72,14 +72,11 @@ class QuestionItem(pytest.Function):
 
     def _text(self, result: Result, run: Run) -> str:
         """The whole failure text, or its first line for a miss that nobody will see in full."""
-        if (
-            result.record.verdict == "wrong"
-            and run.settings.tolerates_wrong
-            and self.config.getoption("verbose", 0) < 2  # there is none with -p no:terminal
-        ):
-            return headline(result.record)
-        if result.record.verdict == "wrong" and run.settings.tolerates_wrong:
-            result.record.outcome = "missed"  # the text says that the gate tolerates it
+        record = result.record
+        if record.verdict == "wrong" and run.settings.tolerates_wrong(record):
+            if self.config.getoption("verbose", 0) < 2:  # there is none with -p no:terminal
+                return headline(record)
+            record.outcome = "missed"  # the text says that it is tolerated
         return describe(self.case, result)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:  # noqa: ARG002 - pytest's own signature

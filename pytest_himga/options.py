@@ -128,6 +128,11 @@ def add_options(parser: pytest.Parser) -> None:
             parser.addini(option.ini, f"the same as {option.flag}", kind, default=None)
 
 
+def only_lists(options: argparse.Namespace) -> bool:
+    """Whether pytest shows what there is (``--co``, ``--fixtures-per-test``, ...) and runs nothing."""
+    return bool(options.collectonly or options.showfixtures or options.show_fixtures_per_test)
+
+
 def wants_a_run(options: argparse.Namespace) -> bool:
     """Whether a himga run was asked for at all; all else is silent without it."""
     return bool(getattr(options, "himga_dataset", None))

@@ -50,11 +50,12 @@ def _set_outcome(
     if not isinstance(error, NotCorrect) or hasattr(report, "wasxfail"):
         return  # correct, n/a, an error of ours, or a question that the user marked as an expected failure
     headline = str(error).split("\n", 1)[0]
-    if error.result.record.verdict == "wrong" and run.settings.tolerates_wrong:
+    record = error.result.record
+    if record.verdict == "wrong" and run.settings.tolerates_wrong(record):
         report.outcome = "skipped"
         report.wasxfail = f"missed: {headline}"
-        error.result.record.outcome = "missed"
-    elif error.result.record.verdict == "unscored" and run.settings.tolerates_unscored:
+        record.outcome = "missed"
+    elif record.verdict == "unscored" and run.settings.tolerates_unscored:
         report.outcome = "skipped"
         report.longrepr = _skipped(item.case, headline)
 
@@ -97,6 +98,8 @@ def unasked(item: QuestionItem, when: str, report: pytest.TestReport) -> Result:
 def _reason_of(report: pytest.TestReport) -> str:
     if isinstance(report.longrepr, tuple):
         return report.longrepr[2].removeprefix("Skipped: ")
+    if missing := getattr(report.longrepr, "errorstring", ""):  # a fixture that is not there
+        return str(missing).splitlines()[0]
     crash = getattr(report.longrepr, "reprcrash", None)
     text = crash.message if crash is not None else str(report.longrepr or "")
     lines = text.strip().splitlines() or [""]

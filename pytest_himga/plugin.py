@@ -131,11 +131,18 @@ class ItemHooks:
 
         parametrize(metafunc, self._run)
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
-        """Check what only a running collection can tell."""
-        from pytest_himga.collect import check_fixture
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection_modifyitems(
+        self, session: pytest.Session, items: list[pytest.Item]
+    ) -> Generator[None, None, None]:
+        """Let plugins see the items in the order in which they run: ``--sw`` goes on at a place in it.
 
+        Afterwards, check what only a running collection can tell.
+        """
+        from pytest_himga.collect import by_sample, check_fixture
+
+        items[:] = by_sample(items, self._run)
+        yield
         try:
             check_fixture(session, items, self._run)
         except HimgaError as error:

@@ -10,6 +10,7 @@ from pytest_himga import __version__
 from pytest_himga.controller import named
 from pytest_himga.report.run_folder import run_document
 from pytest_himga.report.terminal import DatasetReport, Provenance
+from pytest_himga.report.text import counted
 
 if TYPE_CHECKING:
     from pytest_himga.controller import Controller
@@ -62,7 +63,7 @@ def notes_of(controller: Controller) -> list[str]:
         notes.append(f"fed more than once: {', '.join(again)}")
     notes += [dataset.unverified for dataset in controller.run.datasets if dataset.unverified]
     if blank := sum(tally.blank_turns.values()):
-        notes.append(f"{blank} blank turns were not fed")
+        notes.append(f"{counted(blank, 'blank turn')} {'was' if blank == 1 else 'were'} not fed")
     if controller.partial and controller.asked_anything:
         notes.append(controller.partial)
     # What is beyond the allowance has been shown as errors; what is within it, and what was never run,

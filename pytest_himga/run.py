@@ -14,8 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_himga.data.caches import index_folder
 from pytest_himga.data.errata import apply_errata, read_errata
-from pytest_himga.data.index import index_folder
 from pytest_himga.data.opening import Access, open_dataset
 from pytest_himga.data.progress import terminal_progress
 from pytest_himga.data.selection import select

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from pytest_himga.score.record import Record
     from pytest_himga.score.thresholds import Threshold
 
 
@@ -62,10 +63,9 @@ class Settings:
     thresholds: tuple[Threshold, ...] = ()
     max_unscored: str = "0"
 
-    @property
-    def tolerates_wrong(self) -> bool:
-        """Whether a wrong answer is *missed* rather than failed."""
-        return "verdict" not in self.gates
+    def tolerates_wrong(self, record: Record) -> bool:
+        """Whether this wrong answer is *missed* rather than failed."""
+        return "verdict" not in self.gates or bool(record.why_apart)
 
     @property
     def tolerates_unscored(self) -> bool:

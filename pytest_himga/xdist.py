@@ -12,7 +12,7 @@ import pytest
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from pytest_himga.collect import PREFIX
-from pytest_himga.data.index import index_folder
+from pytest_himga.data.caches import index_folder
 from pytest_himga.errors import SettingsError
 from pytest_himga.stash import CHANNEL, USAGE_ERROR
 

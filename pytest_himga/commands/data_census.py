@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
+from pytest_himga.data.caches import scratch_folder
 from pytest_himga.data.dates import parse_date
 from pytest_himga.data.families import FAMILIES
 from pytest_himga.data.files import files_of, is_gzip, unpack
-from pytest_himga.data.index import index_folder
 from pytest_himga.data.indexing import Found, Indexing
 from pytest_himga.data.progress import terminal_progress
 
@@ -180,8 +178,7 @@ def _read(dataset: Dataset, data: list[Path]) -> tuple[Found, History]:
 @contextmanager
 def _unpacked(files: Iterable[Path]) -> Iterator[list[Path]]:
     """The files, and fresh copies of those that are packed: the kept ones may be of other bytes."""
-    scratch = Path(mkdtemp(prefix="check-", dir=index_folder()))
-    try:
+    with scratch_folder() as scratch:
         data = []
         for number, file in enumerate(files):
             if is_gzip(file):
@@ -192,8 +189,6 @@ def _unpacked(files: Iterable[Path]) -> Iterator[list[Path]]:
             else:
                 data.append(file)
         yield data
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 @contextmanager

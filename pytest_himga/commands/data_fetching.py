@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING
 
 from pytest_himga.commands.data_finding import demo_path
 from pytest_himga.commands.output import tell
 from pytest_himga.data.download import digest_of
-from pytest_himga.data.files import files_of, is_gzip, unpack, unreadable
+from pytest_himga.data.files import files_of, is_gzip, unpacked_blocks, unreadable
 from pytest_himga.data.indexing import joined
 from pytest_himga.data.opening import DEMO_PARTS
 from pytest_himga.data.progress import terminal_progress
@@ -69,8 +69,13 @@ class Fetching:
                     f"{published.name}: {self._data_dir} cannot be written; name another folder with --data-dir, "
                     "or none to use the cache folder"
                 )
-        path = store.download(published, progress=terminal_progress(sys.stderr), announce=tell)
-        if published.sha256 is not None:
+        path, found = store.download(
+            published,
+            allow_unverified=self._allow_unverified,
+            progress=terminal_progress(sys.stderr),
+            announce=tell,
+        )
+        if published.sha256 == found:
             tell(f"{published.name}: verified: its sha256 is {published.sha256}")
         return path
 
@@ -84,16 +89,11 @@ def digest_of_data(path: Path) -> str:
 
 def _digest(file: Path) -> str:
     if is_gzip(file):
-        sink = _Sink()
-        unpack(file, cast("BinaryIO", sink))  # it only writes
-        return sink.digest.hexdigest()
+        digest = hashlib.sha256()
+        for block in unpacked_blocks(file):
+            digest.update(block)
+        return digest.hexdigest()
     try:
         return digest_of(file)
     except OSError as error:
         unreadable(file, error)
-
-
-class _Sink:
-    def __init__(self) -> None:
-        self.digest = hashlib.sha256()
-        self.write = self.digest.update

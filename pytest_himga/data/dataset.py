@@ -42,26 +42,17 @@ class StoredSamples:
         self._last = sample
         return sample
 
-    def warnings_of(self, number: int) -> list[str]:
-        """What decoding the sample has to mend, also where the index could not tell."""
-        warnings: list[str] = []
-        self._read(number, warnings)
-        return warnings
-
     def _decode(self, number: int) -> Sample:
-        return self._read(number, [])
-
-    def _read(self, number: int, warnings: list[str]) -> Sample:
         entry = self._opened.index.samples[number]
-        path = self._opened.paths[entry.file]
+        path, data = self._opened.paths[entry.file], self._opened.data[entry.file]
+        self._opened.check_unchanged(entry.file)
         try:
-            self._opened.check_unchanged(entry.file)
-            with self._opened.data[entry.file].open("rb") as source:
+            with data.open("rb") as source:
                 source.seek(entry.offset)
                 raw = source.read(entry.length)
         except OSError as error:
-            unreadable(path, error)
-        record = RawRecord(decode_record(path, raw), number, path, warnings)
+            unreadable(data, error)
+        record = RawRecord(decode_record(path, raw, entry.offset), number, path)
         return self._family.read(record, self._options)
 
 

@@ -1,29 +1,22 @@
-"""The one place of the data room that opens a socket: a file is fetched, verified and put in its place.
-
-httpx is used as it comes: it honours the environment's proxies and certificates (``HTTPS_PROXY``,
-``SSL_CERT_FILE``), and sends no token, cookie or password that himga did not find in the URL itself.
-"""
+"""A published file is fetched, verified and put in its place, in the data room; see ``transfer``."""
 
 from __future__ import annotations
 
 import hashlib
-import re
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from pytest_himga.data import headers
 from pytest_himga.data.files import shown
 from pytest_himga.data.part import Part
-from pytest_himga.data.published import megabytes, without_login
+from pytest_himga.data.published import without_login
+from pytest_himga.data.transfer import Again, Transfer, client_for
 from pytest_himga.errors import DatasetError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    import httpx
 
     from pytest_himga.data.progress import Progress
 
@@ -32,15 +25,8 @@ if TYPE_CHECKING:
 #: How often in a row nothing may come before it is given up: with the pauses of 1, 2, 4 and 8 s a quarter
 #: of a minute, which a router needs to come back.
 ATTEMPTS = 5
-#: Seconds. A server that is asked for a file answers at once or is out of order.
-_CONNECT_TIMEOUT = 20.0
-_READ_TIMEOUT = 60.0
 #: An attempt that brought this much more was no failure: a large file may be cut a hundred times.
 _PROGRESS = 1 << 20
-#: How much more than the published size is read: another version's digest is worth showing, an endless
-#: body is not worth the disk.
-_TOLERANCE = 16 << 20
-_TRY_AGAIN = frozenset({408, 425, 429})
 
 
 def fetch(
@@ -49,6 +35,8 @@ def fetch(
     *,
     sha256: str | None = None,
     size: int | None = None,
+    allow_unverified: bool = False,
+    check: Callable[[Path], None] | None = None,
     progress: Progress | None = None,
     announce: Announce | None = None,
     attempts: int = ATTEMPTS,
@@ -58,21 +46,23 @@ def fetch(
 
     What arrives is kept in ``<target>.part`` and goes on from there, in this run or a later one, as long as
     the server still has the same version. ``target`` is replaced at once, when the whole file is there and
-    has the digest ``sha256``; with ``sha256`` None it must look like JSON, and ``announce`` is told that
-    nothing was verified. A target that has the digest already is left, without a request. Of several
-    processes one downloads, under a lock ``<target>.lock``; the others wait and take its file.
+    has the digest ``sha256``. With ``sha256`` None, or another digest and ``allow_unverified``, it must look
+    like JSON and pass ``check`` (which raises ``DatasetError``), and ``announce`` is told that it was not
+    verified. A target that has the digest already is left, without a request. Of several processes one
+    downloads, under a lock ``<target>.lock``; the others wait and take its file.
 
     Lost connections, short bodies, 5xx, 408, 425 and 429 are tried again, ``attempts`` times in a row without
     anything new, after the time that the server asks for (at most five minutes) or 1, 2, 4, ... seconds.
-    ``size`` is the published size in bytes, if known. ``announce`` takes one sentence for each wait.
+    ``size`` is the published size in bytes, if known. ``announce`` takes one sentence for each wait; that
+    nobody can hear it, or see the ``progress``, is no reason to stop.
 
     Raises
     ------
     DatasetError
         If the file cannot be had, is not the published one, or cannot be written; says how to get it by hand.
     """
-    say = announce or (lambda _text: None)
-    job = _Job(url, target, sha256, size, progress or (lambda _done, _total: None), say)
+    say = if_heard(announce)
+    job = _Job(url, target, sha256, size, allow_unverified, check, if_heard(progress), say)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         before = _stamp(target)
@@ -92,12 +82,15 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-class _Again(Exception):
-    """An attempt failed in a way that another one may not; ``wait`` is what the server asks for, in seconds."""
+def if_heard(tell: Callable[..., None] | None) -> Callable[..., None]:
+    """``tell``, which may write to a terminal that is gone by now."""
 
-    def __init__(self, reason: str, wait: float | None = None) -> None:
-        super().__init__(reason)
-        self.wait = wait
+    def tell_if_heard(*what: object) -> None:
+        if tell is not None:
+            with suppress(OSError):
+                tell(*what)
+
+    return tell_if_heard
 
 
 @dataclass
@@ -106,6 +99,8 @@ class _Job:
     target: Path
     sha256: str | None
     size: int | None
+    allow_unverified: bool
+    check: Callable[[Path], None] | None
     progress: Progress
     say: Announce
 
@@ -113,23 +108,27 @@ class _Job:
         self.shown_url = without_login(self.url)
         self.by_hand = f"or download {self.shown_url} by hand and save it as {self.target}"
         self.part = Part(self.target, self.shown_url, self.sha256)
+        exact = not self.allow_unverified
+        self.transfer = Transfer(
+            self.url, self.shown_url, self.by_hand, self.part, self.size, exact, self.progress
+        )
 
     def already_there(self, *, changed: bool) -> str | None:
         """The digest of the target if it is what is wanted; ``changed`` while another process had the lock."""
         if not self.target.is_file() or (self.sha256 is None and not changed):
             return None
         found = digest_of(self.target)
-        return found if self.sha256 in (None, found) else None
+        return found if self.sha256 in (None, found) or (changed and self.allow_unverified) else None
 
     def run(self, attempts: int, sleep: Callable[[float], None]) -> str:
         self.part.load()
-        with _client(self) as client:
+        with client_for(self.transfer) as client:
             failures = furthest = 0
             while True:
                 try:
-                    self.attempt(client)
+                    self.transfer.attempt(client)
                     return self.finish()
-                except _Again as again:
+                except Again as again:
                     if self.part.length >= furthest + _PROGRESS:
                         failures, furthest = 0, self.part.length
                     failures += 1
@@ -139,103 +138,48 @@ class _Job:
                     self.say(f"{self.target.name}: {again}; trying again in {wait:g} s")
                     sleep(wait)
 
-    # -- one request ---------------------------------------------------------------------------------
-
-    def attempt(self, client: httpx.Client) -> None:
-        """Ask for what is missing and keep what comes; returns when the file is whole."""
-        import httpx
-
-        if self.part.length and self.part.length == self.size:
-            return  # an earlier run was stopped between the last byte and its digest
-        try:
-            with client.stream("GET", self.url, headers=self.what_to_ask()) as response:
-                self.take(response)
-        except (httpx.UnsupportedProtocol, httpx.TooManyRedirects, httpx.InvalidURL) as error:
-            raise DatasetError(
-                f"{self.shown_url}: the address, or one that it redirects to, cannot be used ({error}); "
-                f"check HIMGA_DATA_MIRROR, {self.by_hand}"
-            ) from None
-        except (httpx.TransportError, httpx.DecodingError) as error:
-            reason = " ".join(str(error).split()) or type(error).__name__
-            if "CERTIFICATE_VERIFY_FAILED" in reason:
-                raise DatasetError(
-                    f"{self.shown_url}: the server's certificate is not trusted ({reason}); behind a proxy of "
-                    f"your own set SSL_CERT_FILE to its certificates, {self.by_hand}"
-                ) from None
-            raise _Again(reason) from None
-
-    def what_to_ask(self) -> dict[str, str]:
-        if not (self.part.length and self.part.can_go_on):
-            return {}
-        ask = {"Range": f"bytes={self.part.length}-"}
-        return ask | ({"If-Range": self.part.validator} if self.part.validator else {})
-
-    def take(self, response: httpx.Response) -> None:
-        status = response.status_code
-        asked = "Range" in response.request.headers
-        if status == 206 and asked:
-            total = self.total_of_rest(response)
-        elif status == 416 and asked:
-            if headers.total_of(response) == self.part.length:
-                return
-            self.part.discard()
-            raise _Again("the server's file is shorter than what is here already", wait=0.0)
-        elif status == 200:
-            verbatim = not headers.compressed(response)
-            self.part.start(headers.validator(response), verbatim=verbatim)
-            total = headers.content_length(response)
-        elif status in _TRY_AGAIN or status >= 500:
-            raise _Again(f"the server answers {headers.status(response)}", headers.wait_asked_for(response))
-        else:
-            self.refused(response)
-        self.write(response, total)
-        self.check_length(total)
-
-    def total_of_rest(self, response: httpx.Response) -> int | None:
-        """The length of the whole file, if ``response`` is the rest that was asked for."""
-        start = re.match(r"bytes (\d+)-", response.headers.get("content-range", ""))
-        same = self.part.validator in (None, headers.validator(response))
-        if start is None or int(start[1]) != self.part.length or not same:
-            self.part.discard()
-            raise _Again("the server has another version of the file by now", wait=0.0)
-        return headers.total_of(response)
-
-    def write(self, response: httpx.Response, total: int | None) -> None:
-        self.progress(self.part.length, total or self.size)
-        with self.part.open() as file:
-            # Decoded, if the server compresses although it was asked not to.
-            for block in response.iter_bytes():
-                file.write(block)
-                self.part.add(block)
-                self.progress(self.part.length, total or self.size)
-                if self.size is not None and self.part.length > self.size + _TOLERANCE:
-                    self.too_long()
-
-    def check_length(self, total: int | None) -> None:
-        """Tell a short body, which is asked for again, from a whole one that is another file."""
-        whole = self.size if total is None else total
-        if whole is not None and self.part.length < whole:
-            raise _Again(f"the connection ended at {self.part.length:,} of {whole:,} bytes")
-
     # -- the end -------------------------------------------------------------------------------------
 
     def finish(self) -> str:
         found = self.part.digest.hexdigest()
-        if self.sha256 is None:
-            self.check_json()
-            self.say(f"{self.target.name}: not verified, as no digest is published; its sha256 is {found}")
-        elif found != self.sha256:
-            length, resumed = self.part.length, self.part.resumed
+        if found != self.sha256:
+            if self.part.resumed and self.sha256 is not None:
+                # what was here before may have been broken or another version
+                self.part.discard()
+                raise Again("put together from two downloads it is not the published file", wait=0.0)
+            self.check_unverified(found)
+        self.part.publish()
+        return found
+
+    def check_unverified(self, found: str) -> None:
+        """Refuse another file than the published one, unless it may be any, and then what is no dataset."""
+        name = self.target.name
+        if self.sha256 is not None and not self.allow_unverified:
+            length = self.part.length
             self.part.discard()
-            if resumed:  # what was here before may have been broken or another version
-                raise _Again("put together from two downloads it is not the published file", wait=0.0)
             raise DatasetError(
                 f"{self.shown_url}: not the published file, so it was not kept: sha256 {found} ({length:,} bytes), "
                 f"published {self.sha256}{'' if self.size is None else f' ({self.size:,} bytes)'}. A proxy may have "
-                f"answered with a page of its own: look at it in a browser; {self.by_hand}"
+                f"answered with a page of its own: look at it in a browser, take it as it is with "
+                f"--himga-allow=unverified, {self.by_hand}"
             )
-        self.part.publish()
-        return found
+        self.check_json()
+        if self.check is not None:
+            try:
+                self.check(self.part.path)
+            except DatasetError as error:
+                self.part.discard()
+                problem = str(error).removeprefix(f"{self.part.path}: ")
+                raise DatasetError(
+                    f"{self.shown_url}: not kept: {problem}; look at it in a browser, {self.by_hand}"
+                ) from None
+        if self.sha256 is None:
+            self.say(f"{name}: not verified, as no digest is published; its sha256 is {found}")
+        else:
+            self.say(
+                f"{name}: not the published file: its sha256 is {found}, published is {self.sha256}; accepted by "
+                "--himga-allow=unverified"
+            )
 
     def check_json(self) -> None:
         first, last = self.part.ends()
@@ -254,44 +198,6 @@ class _Job:
         return DatasetError(
             f"{self.shown_url}: cannot be downloaded ({reason}; {times}); try again later{kept}, {self.by_hand}"
         )
-
-    def refused(self, response: httpx.Response) -> NoReturn:
-        redirected = "" if not response.history else f" (redirected to {response.url.host})"
-        raise DatasetError(
-            f"{self.shown_url}: the server answers {headers.status(response)}{redirected}, and asking again would not "
-            "help; see in a browser whether the file is still there, name another host with HIMGA_DATA_MIRROR, "
-            f"{self.by_hand}"
-        )
-
-    def too_long(self) -> NoReturn:
-        length = self.part.length
-        self.part.discard()
-        raise DatasetError(
-            f"{self.shown_url}: not the published file, so it was not kept: {length:,} bytes came and no end, "
-            f"published are {megabytes(self.size)}; {self.by_hand}"
-        )
-
-
-@contextmanager
-def _client(job: _Job) -> Iterator[httpx.Client]:
-    import httpx
-
-    from pytest_himga import __version__
-
-    try:
-        client = httpx.Client(
-            follow_redirects=True,
-            timeout=httpx.Timeout(_READ_TIMEOUT, connect=_CONNECT_TIMEOUT),
-            # identity: offsets and lengths are those of the file, not of a compressed copy of it
-            headers={"Accept-Encoding": "identity", "User-Agent": f"pytest-himga/{__version__}"},
-        )
-    except (ImportError, OSError, ValueError, httpx.InvalidURL) as error:
-        raise DatasetError(
-            f"{job.shown_url}: the proxy or certificate settings of the environment cannot be used ({error}); "
-            f"check HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE, {job.by_hand}"
-        ) from error
-    with client:
-        yield client
 
 
 @contextmanager

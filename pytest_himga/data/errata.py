@@ -95,8 +95,8 @@ def read_errata(spec: str, base: Path | None = None) -> ErrataList:
     if spec in SHIPPED:
         path, name = Path(__file__).parent / SHIPPED[spec], spec
     else:
-        path, name = (base or Path()) / Path(spec).expanduser(), Path(spec).stem
-        if not exists(path):
+        path, name = (base or Path()) / _at_home(spec), Path(spec).stem
+        if not _is_file(path):
             raise DatasetError(
                 f"--himga-errata={spec}: there is no such file, and no shipped list of that name; "
                 f"{nearest(spec, SHIPPED)}"
@@ -159,7 +159,7 @@ def apply_errata(lists: Sequence[ErrataList], datasets: Sequence[Dataset]) -> No
 
 
 def _is_about(one: ErrataList, dataset: Dataset) -> bool:
-    if one.data_sha256 is not None and one.data_sha256 != dataset.sha256:
+    if one.data_sha256 is not None and one.data_sha256.lower() != dataset.sha256:
         return False
     return one.dataset is None or one.dataset in (dataset.name, dataset.family)
 
@@ -189,13 +189,25 @@ def _add(applied: AppliedErrata, place: tuple[str, str], erratum: Erratum, one: 
 # -- reading -----------------------------------------------------------------------------------------
 
 
+def _at_home(spec: str) -> Path:
+    try:
+        return Path(spec).expanduser()
+    except RuntimeError:  # ~somebody, who has no home here
+        return Path(spec)
+
+
+def _is_file(path: Path) -> bool:
+    """Whether it is a file; a pipe or a device could keep us waiting for ever."""
+    return exists(path) and path.is_file()
+
+
 def _parsed(path: Path, data: bytes) -> dict[str, Any]:
     import tomllib
 
     try:
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")  # some editors begin a file with a byte order mark
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except ValueError as error:  # of JSON, TOML and UTF-8 alike
+    except (ValueError, RecursionError) as error:  # of JSON, TOML and UTF-8 alike
         raise DatasetError(
             f"{path}: cannot be read as {path.suffix or 'TOML'} ({error}); mend the file"
         ) from None

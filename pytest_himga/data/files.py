@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import stat
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ _BOM = b"\xef\xbb\xbf"
 _GZIP_MAGIC = b"\x1f\x8b"
 #: Longest value that an error quotes; enough to find it in the file, short enough for one line.
 _LONGEST_SHOWN = 80
+_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ class Place:
 def shown(value: object) -> str:
     """Quote ``value`` on one line, escaped and cut to 80 characters."""
     text = repr(value)
-    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
+    # not cut right behind a backslash, where the dots would read as an escape
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3].rstrip("\\") + "..."
 
 
 def exists(path: Path) -> bool:
@@ -98,27 +101,41 @@ def read_records(path: Path | str) -> RecordFile:
 def files_of(path: Path) -> tuple[list[Path], bool]:
     """List the files of a dataset, in the order in which they are read, and tell whether it is a folder.
 
-    Raises ``DatasetError`` if there is nothing, or a folder without ``.json`` files.
+    Raises ``DatasetError`` if there is nothing, a folder without ``.json`` files, or something else than
+    files: a pipe or a device cannot be read twice, and some have no end.
     """
     if not exists(path):
         raise DatasetError(f"{path}: there is no such file or folder; check the path")
     folder = _is_folder(path)
-    return (_json_files(path) if folder else [path]), folder
+    files = _json_files(path) if folder else [path]
+    for file in files:
+        try:
+            mode = file.stat().st_mode
+        except OSError as error:
+            unreadable(file, error)
+        if not stat.S_ISREG(mode):
+            raise DatasetError(
+                f"{file}: is a pipe or a device, which cannot be read twice; save the data as a file"
+            )
+    return files, folder
 
 
 def diagnose(file: Path, largest: int) -> None:
-    """Raise the ``DatasetError`` that says best what is wrong with a file of at most ``largest`` bytes."""
-    try:
-        small = file.stat().st_size <= largest
-    except OSError as error:
-        unreadable(file, error)
-    if small:
-        _records_of(file, _bytes_of(file))
+    """Raise the ``DatasetError`` that says best what is wrong with a file of at most ``largest`` bytes.
+
+    The bytes are the uncompressed ones: a small ``.gz`` may hold any number of them.
+    """
+    data = bytearray()
+    for block in unpacked_blocks(file) if is_gzip(file) else _plain_blocks(file):
+        data += block
+        if len(data) > largest:
+            return
+    _records_of(file, bytes(data))
 
 
-def decode_record(file: Path, data: bytes) -> dict[str, Any]:
-    """Decode the JSON object ``data``, a part of ``file``; raises ``DatasetError``."""
-    content = _json_of(file, _text_of(file, data))
+def decode_record(file: Path, data: bytes, offset: int = 0) -> dict[str, Any]:
+    """Decode the JSON object ``data``, which begins at ``offset`` of ``file``; raises ``DatasetError``."""
+    content = _json_of(file, _text_of(file, data, offset))
     if not isinstance(content, dict):
         raise DatasetError(f"{file}: holds {shown(content)} where a record was; the file has changed")
     return content
@@ -167,12 +184,32 @@ def is_gzip(file: Path) -> bool:
 
 
 def unpack(file: Path, target: BinaryIO) -> None:
-    """Write what the gzip file ``file`` holds into ``target``, block by block."""
-    import gzip
-    import shutil
+    """Write what the gzip file ``file`` holds into ``target``, block by block.
 
-    with _gzip_errors(file), gzip.open(file) as packed:
-        shutil.copyfileobj(packed, target, 1 << 20)
+    Raises ``DatasetError`` for what is wrong with ``file``, and ``OSError`` where ``target`` takes no more.
+    """
+    target.writelines(unpacked_blocks(file))
+
+
+def unpacked_blocks(file: Path) -> Iterator[bytes]:
+    """What the gzip file ``file`` holds, block by block; raises ``DatasetError`` for what is wrong with it."""
+    import gzip
+
+    try:
+        with _gzip_errors(file), gzip.open(file) as packed:
+            while block := packed.read(_BLOCK):
+                yield block
+    except OSError as error:
+        unreadable(file, error)
+
+
+def _plain_blocks(file: Path) -> Iterator[bytes]:
+    try:
+        with file.open("rb") as opened:
+            while block := opened.read(_BLOCK):
+                yield block
+    except OSError as error:
+        unreadable(file, error)
 
 
 def _decompressed(file: Path, data: bytes) -> bytes:
@@ -190,6 +227,7 @@ def _no_gzip(file: Path) -> DatasetError:
 
 @contextmanager
 def _gzip_errors(file: Path) -> Iterator[None]:
+    import gzip
     import zlib
 
     try:
@@ -198,7 +236,7 @@ def _gzip_errors(file: Path) -> Iterator[None]:
         raise DatasetError(
             f"{file}: the gzip data end too early; the file is truncated, fetch it again"
         ) from None
-    except (OSError, zlib.error) as error:
+    except (gzip.BadGzipFile, zlib.error) as error:
         raise DatasetError(f"{file}: the gzip data are broken ({error}); fetch the file again") from None
 
 
@@ -215,12 +253,12 @@ def _records_of(file: Path, data: bytes) -> list[dict[str, Any]]:
     return records
 
 
-def _text_of(file: Path, data: bytes) -> str:
+def _text_of(file: Path, data: bytes, offset: int = 0) -> str:
     body = data.removeprefix(_BOM)
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError as error:
-        offset = error.start + len(data) - len(body)
+        offset += error.start + len(data) - len(body)
         raise DatasetError(
             f"{file}: is not UTF-8: byte 0x{body[error.start]:02x} at offset {offset}; save the file as UTF-8"
         ) from None
@@ -235,6 +273,10 @@ def _json_of(file: Path, text: str) -> Any:
         if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
             raise DatasetError(
                 f"{file}: the JSON ends too early ({error.msg}: {where}); it seems truncated, fetch it again"
+            ) from None
+        if error.msg == "Extra data":
+            raise DatasetError(
+                f"{file}: there is more after the end of the JSON ({where}); several records stand in one list"
             ) from None
         raise DatasetError(
             f"{file}: is not JSON ({error.msg}: {where}); mend or fetch the file again"

@@ -12,24 +12,29 @@ import hashlib
 import json
 import os
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_himga.data.caches import remove_copies, tidy
 from pytest_himga.data.files import files_of, is_gzip, unreadable
 from pytest_himga.data.identity import slug_of_name
 from pytest_himga.data.schema import Brief
 from pytest_himga.errors import DatasetError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_himga.data.family import Family, ReadOptions
 
 #: What was written less than this before it had been read may be written again within the same tick of
 #: its time stamp; the next start reads it once more. Reading a large file takes longer than that.
 _TICK_NS = 100_000_000
+#: A file server's clock may be ahead of ours by this much; a stamp beyond it is no recent write, and would
+#: have the file read again at every start until its time has come.
+_SKEW_NS = 600_000_000_000
 
 
 @dataclass(frozen=True)
@@ -59,8 +64,9 @@ class Index:
     """What is kept.
 
     ``sha256`` is hex over the uncompressed bytes, so that a file and its ``.gz`` are one version of the
-    data; for a folder over the sorted (name, sha256) pairs of its files. ``code`` is a digest of the code
-    that made it; ``young`` says that a file had only just been written.
+    data; for a folder over the sorted (name, sha256) pairs of its files. ``source`` is the dataset's own
+    path, "" where that is no text; ``code`` is a digest of the code that made it; ``young`` says that a file
+    had only just been written.
     """
 
     code: str
@@ -70,6 +76,7 @@ class Index:
     files: list[FileState]
     samples: list[IndexedSample] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,31 +92,6 @@ class OpenedIndex:
         kept = self.index.files[file]
         if state_of(self.paths[file], kept.unpacked) != kept:
             raise DatasetError(f"{self.paths[file]}: the file changed while the run went on; run it again")
-
-
-def index_folder() -> Path:
-    """Where indexes are kept: the platform's cache folder; a temporary one where that cannot be written."""
-    from platformdirs import user_cache_path
-
-    folder = user_cache_path("pytest-himga") / "index"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return folder
-    except OSError:
-        pass
-    return _temporary_folder()
-
-
-@cache
-def _temporary_folder() -> Path:
-    import atexit
-    import shutil
-    import tempfile
-
-    folder = Path(tempfile.mkdtemp(prefix="himga-index-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 def open_index(path: Path, families: Sequence[Family], options: ReadOptions, folder: Path) -> OpenedIndex:
@@ -135,10 +117,12 @@ def open_index(path: Path, families: Sequence[Family], options: ReadOptions, fol
                 if index is None:
                     index = _build(path, paths, is_folder, families, options, place)
                     _write(place, index)
+                    remove_copies(place, *(state.unpacked for state in index.files))
+                    tidy(folder, place)
         except OSError as error:
             raise DatasetError(
                 f"{folder}: the index of {path} cannot be kept here ({error.strerror or error}); make the "
-                "folder writable"
+                "folder writable, or free space there"
             ) from error
     data = [
         folder / state.unpacked if state.unpacked else file
@@ -175,6 +159,7 @@ def _build(
         for file, state in zip(paths, states, strict=True)
     ]
     found = Indexing(paths, data, families, options).run(path, is_folder)
+    now = time.time_ns()
     for file, state in zip(paths, states, strict=True):
         if state_of(file, state.unpacked) != state:
             raise DatasetError(f"{file}: the file changed while it was read; run it again")
@@ -182,21 +167,34 @@ def _build(
         code=_code(),
         family=found.family,
         sha256=found.sha256,
-        young=any(state.mtime_ns > time.time_ns() - _TICK_NS for state in states),
+        young=any(-_TICK_NS < state.mtime_ns - now < _SKEW_NS for state in states),
         files=states,
         samples=found.samples,
         warnings=[_without_paths(text, paths) for text in found.warnings],
+        source=_as_text(os.path.realpath(path)),
     )
 
 
 def _unpacked(file: Path, target: Path) -> Path:
     from pytest_himga.data.files import unpack
 
-    partial = target.with_suffix(".part")
-    with partial.open("wb") as opened:
+    with _whole(target) as partial, partial.open("wb") as opened:
         unpack(file, opened)
-    partial.replace(target)
+        opened.flush()
+        os.fsync(opened.fileno())  # else a power cut could leave a name without its bytes
     return target
+
+
+@contextmanager
+def _whole(target: Path) -> Iterator[Path]:
+    """Where to write ``target``, which is there when all of it is; nothing stays of what was broken off."""
+    partial = target.with_suffix(".part")
+    try:
+        yield partial
+        partial.replace(target)
+    except BaseException:  # Ctrl-C as well: what is there of it may be gigabytes
+        partial.unlink(missing_ok=True)
+        raise
 
 
 # -- keeping -----------------------------------------------------------------------------------------
@@ -221,7 +219,7 @@ def _stored(place: Path, paths: list[Path]) -> Index | None:
     """The index at ``place`` if it is there, whole, and about these files as they are now."""
     try:
         index = _decoded(place.read_bytes())
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):  # ... or not an index at all
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):  # no index at all
         return None
     states = [state_of(file) for file in paths]
     if (
@@ -236,10 +234,18 @@ def _stored(place: Path, paths: list[Path]) -> Index | None:
 
 
 def _write(place: Path, index: Index) -> None:
-    partial = place.with_suffix(".part")
     # the standard library's JSON: it lets lone surrogates through, which questions may hold
-    partial.write_text(json.dumps(index, default=_fields, separators=(",", ":")), encoding="utf-8")
-    partial.replace(place)
+    text = json.dumps(index, default=_fields, separators=(",", ":"))
+    with _whole(place) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
+def _as_text(path: str) -> str:
+    try:
+        path.encode()
+    except UnicodeEncodeError:  # a name that is no UTF-8
+        return ""
+    return path
 
 
 def _fields(value: Any) -> dict[str, Any]:
@@ -267,11 +273,11 @@ def _index_of(content: dict[str, Any]) -> Index:
 def _without_paths(text: str, paths: list[Path]) -> str:
     """A warning that names its file by number: the next start may have another way to say the same path."""
     for number, path in enumerate(paths):
-        text = text.replace(f"{path}:", f"\0{number}\0:")
+        if text.startswith(f"{path}:"):
+            return f"\0{number}{text[len(str(path)) :]}"
     return text
 
 
 def _with_paths(text: str, paths: list[Path]) -> str:
-    for number, path in enumerate(paths):
-        text = text.replace(f"\0{number}\0", str(path))
-    return text
+    number, colon, rest = text.partition(":")
+    return f"{paths[int(number[1:])]}{colon}{rest}" if number.startswith("\0") else text

@@ -16,7 +16,7 @@ from pytest_himga.data.whole import check_new
 from pytest_himga.errors import DatasetError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, KeysView, Sequence
     from pathlib import Path
 
     from pytest_himga.data.family import Family
@@ -46,7 +46,7 @@ class Indexing:
 
     def run(self, path: Path, is_folder: bool) -> Found:
         """Read everything once; raises ``DatasetError`` for what is wrong with it."""
-        family = self._family(path)
+        family = self.family(path)
         found = Found(family.name)
         digests: list[tuple[str, str]] = []
         taken: dict[str, Path] = {}
@@ -66,7 +66,8 @@ class Indexing:
     def _skim(self, family: Family, chunk: Chunk, raw: RawRecord) -> Skimmed:
         skimmed = family.skim(chunk.data) if family.skim else None
         if skimmed is None:
-            data = decode_record(raw.file, bytes(chunk.data))
+            data = decode_record(raw.file, bytes(chunk.data), chunk.offset)
+            self._check_family(family, raw.file, data.keys())
             sample = family.read(RawRecord(data, raw.number, raw.file, raw.warnings), self._options)
             skimmed = Skimmed(sample.sample_id, [Brief.of(question) for question in sample.qa_pairs])
         if family.ordered:
@@ -74,7 +75,17 @@ class Indexing:
                 brief.refs = []  # an index serves both orders
         return skimmed
 
-    def _family(self, path: Path) -> Family:
+    def _check_family(self, family: Family, file: Path, keys: KeysView[str]) -> None:
+        """Tell a record of another format from one that lacks a field."""
+        if not family.keys <= keys:
+            for other in self._families:
+                if other.keys <= keys:
+                    raise DatasetError(
+                        f"{file}: holds a record in the format {other.name}, and the first is in {family.name}; a "
+                        "dataset has one format, so name these files one by one"
+                    )
+
+    def family(self, path: Path) -> Family:
         """The family, by the keys of the first record that has all keys of one."""
         from msgspec import DecodeError, Raw
         from msgspec.json import Decoder
@@ -86,7 +97,7 @@ class Indexing:
                 try:
                     keys = list(decode(chunk.data))
                 except DecodeError:  # half a surrogate pair, which Python's own parser takes
-                    keys = list(decode_record(file, bytes(chunk.data)))
+                    keys = list(decode_record(file, bytes(chunk.data), chunk.offset))
                 first = keys if first is None else first
                 # any record: a loader says better than this which field a broken first one lacks
                 for family in self._families:
@@ -101,6 +112,15 @@ class Indexing:
         raise DatasetError(
             f"{self._paths[0]}: no known format; the first record's keys are {found}; known: {known}"
         )
+
+
+def check_format(file: Path, family: str) -> None:
+    """Raise ``DatasetError`` unless ``file`` is JSON to its end, with a record that has the family's keys."""
+    from pytest_himga.data.families import FAMILIES
+
+    Indexing([file], [file], [FAMILIES[family]], ReadOptions()).family(file)
+    for _ in chunks_of(file, file):
+        pass
 
 
 def chunks_of(file: Path, data: Path, digest: hashlib._Hash | None = None) -> Iterator[Chunk]:

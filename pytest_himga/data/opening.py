@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_himga.data.caches import index_folder
 from pytest_himga.data.dataset import Dataset, StoredSamples
 from pytest_himga.data.families import FAMILIES
 from pytest_himga.data.family import ReadOptions
 from pytest_himga.data.files import exists, shown
 from pytest_himga.data.identity import slug_of_name
-from pytest_himga.data.index import index_folder, open_index
+from pytest_himga.data.index import open_index
 from pytest_himga.errors import DatasetError, DatasetWarning, UnknownDataset, nearest
 
 if TYPE_CHECKING:
@@ -171,7 +172,13 @@ def _by_name(name: str, store: Store, access: Access) -> tuple[str, Path, Publis
             return _stem(path), path, None
         if published is None:
             raise UnknownDataset(_unknown(name, store, path))
-    obtained = store.obtain(name, offline=access.offline, progress=access.progress, announce=access.announce)
+    obtained = store.obtain(
+        name,
+        offline=access.offline,
+        allow_unverified=access.allow_unverified,
+        progress=access.progress,
+        announce=access.announce,
+    )
     return name, obtained, published
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
 from pytest_himga.data.published import megabytes
@@ -21,11 +21,12 @@ Reporter = Callable[[str], AbstractContextManager[Progress]]
 _INTERVAL = 0.1
 
 
-def terminal_progress(stream: TextIO, clock: Callable[[], float] = time.monotonic) -> Reporter:
+def terminal_progress(stream: TextIO | None, clock: Callable[[], float] = time.monotonic) -> Reporter:
     """Report downloads on ``stream``.
 
     A terminal gets one line that is drawn over, at most ten times a second; anything else (a file, a CI log)
-    one line at the start and one at the end. Nothing is written if nothing is downloaded.
+    one line at the start and one at the end. Nothing is written if nothing is downloaded, nor on a stream
+    that is closed.
     """
     isatty = getattr(stream, "isatty", None)
     kind = _Drawn if isatty is not None and isatty() else _Logged
@@ -42,7 +43,7 @@ def terminal_progress(stream: TextIO, clock: Callable[[], float] = time.monotoni
 
 
 class _Line:
-    def __init__(self, stream: TextIO, name: str, clock: Callable[[], float]) -> None:
+    def __init__(self, stream: TextIO | None, name: str, clock: Callable[[], float]) -> None:
         self.stream, self.name, self.clock = stream, name, clock
         self.started: float | None = None
         self.base = self.done = 0
@@ -72,8 +73,10 @@ class _Line:
         return f"{self.done / 1e6:,.1f} of {megabytes(self.total)}"
 
     def write(self, text: str) -> None:
-        self.stream.write(text)
-        self.stream.flush()
+        if self.stream is not None:
+            with suppress(OSError):  # the terminal is gone, which is no reason to stop
+                self.stream.write(text)
+                self.stream.flush()
 
 
 class _Drawn(_Line):

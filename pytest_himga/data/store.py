@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_himga.data.caches import cache_root
 from pytest_himga.data.files import exists, shown
 from pytest_himga.data.published import (
     MIRROR_VARIABLE,
@@ -46,14 +47,9 @@ def is_plain_name(name: str) -> bool:
 
 
 def cache_folder() -> Path | None:
-    """The platform's cache folder for datasets; None where the machine has none (no home, as in some CI)."""
-    from platformdirs import user_cache_path
-
-    try:
-        folder = user_cache_path("pytest-himga", appauthor=False) / "datasets"
-    except (OSError, RuntimeError):
-        return None
-    return folder if folder.is_absolute() else None  # "~" that stands for nothing stays in it
+    """Where datasets go that have no other place; None where the machine has no cache folder."""
+    root = cache_root()
+    return None if root is None else root / "datasets"
 
 
 class Store:
@@ -121,13 +117,15 @@ class Store:
         name: str,
         *,
         offline: bool = False,
+        allow_unverified: bool = False,
         progress: Reporter | None = None,
         announce: Callable[[str], None] | None = None,
     ) -> Path:
         """Where the dataset ``name`` lies; it is downloaded if it is published and lies nowhere.
 
         ``announce`` takes sentences: the licence and the citation when it is downloaded, and what a download
-        had to wait for. ``progress`` is e.g. ``terminal_progress(sys.stderr)``. ``offline`` opens no socket.
+        had to wait for. ``progress`` is e.g. ``terminal_progress(sys.stderr)``. ``offline`` opens no socket;
+        ``allow_unverified`` takes what a server has under that name, if it is of the format.
 
         Raises
         ------
@@ -151,26 +149,40 @@ class Store:
             raise DatasetError(
                 f"{name}: not on this machine, and --himga-offline forbids to download it; {self.by_hand(published)}"
             )
-        return self.download(published, progress=progress, announce=announce)
+        path, _ = self.download(
+            published, allow_unverified=allow_unverified, progress=progress, announce=announce
+        )
+        return path
 
     def download(
         self,
         published: Published,
         *,
+        allow_unverified: bool = False,
         progress: Reporter | None = None,
         announce: Callable[[str], None] | None = None,
-    ) -> Path:
-        """Download it to its place, whatever lies elsewhere; see ``obtain``."""
-        from pytest_himga.data.download import fetch
+    ) -> tuple[Path, str]:
+        """Download it to its place, whatever lies elsewhere; returns path and sha256, see ``obtain``."""
+        from pytest_himga.data.download import fetch, if_heard
+        from pytest_himga.data.indexing import check_format
 
-        say = announce or (lambda _text: None)
+        say = if_heard(announce)
         url = url_of(published, self._mirror)
         target = self.place_for(published)
         say(f"{published.name}: downloading {without_login(url)} to {target}")
         say(f"{published.name}: {_terms(published)}")
         with progress(published.name) if progress else nullcontext() as line:
-            fetch(url, target, sha256=published.sha256, size=published.size, progress=line, announce=announce)
-        return target
+            found = fetch(
+                url,
+                target,
+                sha256=published.sha256,
+                size=published.size,
+                allow_unverified=allow_unverified,
+                check=lambda path: check_format(path, published.family),
+                progress=line,
+                announce=announce,
+            )
+        return target, found
 
     def by_hand(self, published: Published) -> str:
         """How to get it without himga, and where it would be found: the end of a sentence."""
@@ -220,9 +232,7 @@ def check_digest(
     differs = f"{where} is not the published file{f' but that of {others[0]}' if others else ''}"
     digests = f"its sha256 is {found}, published is {published.sha256}"
     if allow_unverified:
-        return (
-            f"{differs}: {digests}; accepted by --himga-allow=unverified, so the run is marked as unverified"
-        )
+        return f"{differs}: {digests}; accepted by --himga-allow=unverified, which marks runs on it as unverified"
     raise DatasetError(
         f"{differs}: {digests}. Remove it to have the published one downloaded, give your own version a name "
         f"of its own (--himga-dataset=NAME={path}), or accept it with --himga-allow=unverified"

@@ -71,7 +71,8 @@ class _Splitter:
         self._at = 0
         self._base = 0
         self._ended = False
-        #: Half of a surrogate pair stands alone somewhere: JSON that Python's parser takes and msgspec does not.
+        #: Half of a surrogate pair stands alone in the record: JSON that Python's parser takes and msgspec does
+        #: not. Blanking it costs a pass over all that was read, so that only such a record is worth it.
         self._half_pairs = False
 
     def records(self) -> Iterator[Chunk]:
@@ -107,6 +108,7 @@ class _Splitter:
 
     def _record(self) -> Chunk:
         """The object that begins here, read to its end."""
+        self._half_pairs = False
         while True:
             view = memoryview(self._data)[self._at :]
             try:

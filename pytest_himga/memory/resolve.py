@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib import metadata
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
@@ -75,11 +76,7 @@ class Backend:
 
     def _check_call(self) -> None:
         arguments = self.arguments("himga-check")
-        try:
-            parameters = inspect.signature(self.target).parameters
-        except (TypeError, ValueError):
-            return
-        for name, p in parameters.items():
+        for name, p in self._parameters.items():
             if (
                 name not in arguments
                 and p.default is p.empty
@@ -89,6 +86,14 @@ class Backend:
                     f"--himga-backend={self.name}: {_name_of(self.target)}() cannot be called without {name}; "
                     f"add --himga-backend-option={name}=..."
                 )
+
+    @cached_property
+    def _parameters(self) -> Mapping[str, inspect.Parameter]:
+        """The factory's parameters, read once: of a class without any, Python works them out from a text."""
+        try:
+            return dict(inspect.signature(self.target).parameters)
+        except (TypeError, ValueError):  # a builtin or an extension type without a signature
+            return {}
 
     def arguments(self, scope: str) -> dict[str, Any]:
         """What the factory is called with: ``scope`` and the options, as far as its signature takes them.
@@ -100,10 +105,7 @@ class Backend:
         SettingsError
             For an option that the factory does not take or that does not convert.
         """
-        try:
-            parameters = dict(inspect.signature(self.target).parameters)
-        except (TypeError, ValueError):  # a builtin or an extension type without a signature
-            parameters = {}
+        parameters = self._parameters
         takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         named = {n: p for n, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
         arguments: dict[str, Any] = {}

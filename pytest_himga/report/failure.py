@@ -135,7 +135,7 @@ def _verdict(record: Record) -> str:
     if record.abstention in _ABSTENTION:
         notes.append(_ABSTENTION[record.abstention])
     if record.outcome == "missed":
-        notes.append("tolerated by the gate")
+        notes.append(record.why_apart or "tolerated by the gate")
     return ", ".join(notes) + (f": {record.reason}" if record.reason.strip() else "")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_himga.report.table import NOTHING, table_lines
-from pytest_himga.report.text import Line, Style, labelled, one_line, plain
+from pytest_himga.report.text import Line, Style, counted, labelled, one_line, plain
 from pytest_himga.score.gate import GateResult, GateStatus, suggested_threshold
 from pytest_himga.score.measurements import MEAN_SCORE
 from pytest_himga.score.retrieval import metric_ks
@@ -124,7 +124,7 @@ def _dataset_lines(report: DatasetReport, width: int) -> Iterator[Line]:
     scores = [(label, summary.metrics[name]) for label, name in named if name in summary.metrics]
     if scores:
         text = ", ".join(
-            f"{label} {mean.value:.4f} ({_counted(mean.n, 'question')})" for label, mean in scores
+            f"{label} {mean.value:.4f} ({counted(mean.n, 'question')})" for label, mean in scores
         )
         yield from _fact("scores", text, width)
     yield from _context(summary, width)
@@ -143,16 +143,16 @@ def _not_applicable(reasons: Sequence[tuple[str, int]]) -> str:
 
 
 def _errata(summary: DatasetSummary) -> str:
-    told = [f"{_counted(summary.excluded.n, 'question')} excluded"] if summary.excluded.n else []
+    told = [f"{counted(summary.excluded.n, 'question')} excluded"] if summary.excluded.n else []
     if summary.corrected:
-        told.append(f"{_counted(summary.corrected, 'question')} judged by a corrected gold")
+        told.append(f"{counted(summary.corrected, 'question')} judged by a corrected gold")
     return f"{', '.join(told)}; as published counts them as the dataset has them"
 
 
 def _dimensions(dimensions: Dimensions, width: int) -> Iterator[Line]:
     """What the rows of the table do not say: how the curve goes, and what a correct answer cost."""
     if dimensions.slope is not None:
-        over = _counted(len(dimensions.measured), "checkpoint")
+        over = counted(len(dimensions.measured), "checkpoint")
         slope = f"{float(dimensions.slope):z.4f} a checkpoint (least squares over {over})"
         yield from _fact("slope", slope, width)
     elif dimensions.curve:
@@ -228,8 +228,8 @@ def _provenance(report: DatasetReport) -> str:
         f"{summary.dataset} sha256 {source.sha256[:12]}{' (UNVERIFIED)' if source.unverified else ''}",
         *errata,
         *order,
-        _counted(source.items, "item"),
-        f"{_counted(summary.samples, 'sample')}{fed}",
+        counted(source.items, "item"),
+        f"{counted(summary.samples, 'sample')}{fed}",
         f"backend {source.backend}{version}",
         f"judge {source.judge}",
         f"k {source.top_k}",
@@ -255,10 +255,6 @@ def _hint(datasets: Sequence[DatasetReport], width: int) -> str:
 
 def _fact(label: str, text: str, width: int, style: Style = "") -> list[Line]:
     return [Line(line, style) for line in labelled(label, plain(text), width=width, column=_COLUMN)]
-
-
-def _counted(n: int, word: str) -> str:
-    return f"{n} {word}{'' if n == 1 else 's'}"
 
 
 def _cost(amount: float) -> str:

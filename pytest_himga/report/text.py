@@ -94,5 +94,10 @@ def labelled(label: str, text: str, *, width: int, column: int, most: int | None
     return [line.rstrip() for line in lines]
 
 
+def counted(n: int, word: str) -> str:
+    """``1 question``, ``2 questions``."""
+    return f"{n} {word}{'' if n == 1 else 's'}"
+
+
 def _escape(found: re.Match[str]) -> str:
     return found.group().encode("unicode_escape").decode("ascii")

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 #: asked about after 1,000 belongs to it.
 AGES = (("age-0-100", 0, 100), ("age-100-500", 100, 500), ("age-500-1000", 500, 1000))
 SLOPE, CONTRADICTION, CROSS_AGENT, COLD_START = "slope", "contradiction", "cross-agent", "cold-start"
-#: Every number of these that a threshold can name, in the order of reports.
-DIMENSION_NAMES = (*(name for name, _, _ in AGES), SLOPE, CONTRADICTION, CROSS_AGENT, COLD_START)
+#: Better the lower it is, so that no threshold can name it.
+COST = "cost-per-correct"
 
 Key = TypeVar("Key")
 
@@ -72,6 +72,11 @@ class Dimensions:
     def rows(self) -> tuple[Row, ...]:
         """All rows, in the order of reports."""
         return (*self.ages, *(row for _, row in self.curve), *self.unplaced, *self.kinds)
+
+    @property
+    def names(self) -> list[str]:
+        """Every number of such a dataset by its name, measured here or not; see ``dimension_names``."""
+        return _names(number for number, _ in self.curve)
 
     @property
     def measured(self) -> list[tuple[int, Row]]:
@@ -116,7 +121,7 @@ def has_dimensions(facets: Mapping[str, Any]) -> bool:
 
 
 def dimension_names(facets: Iterable[Mapping[str, Any]], types: Iterable[str]) -> list[str]:
-    """Name what a threshold can hold in a run of questions with these facets and types.
+    """Name the numbers of a run of questions with these facets and types, in the order of reports.
 
     The questions are the answerable, recoverable ones that are selected. A name is there only if one of
     them can bring it a verdict, the slope only with two checkpoints.
@@ -124,13 +129,25 @@ def dimension_names(facets: Iterable[Mapping[str, Any]], types: Iterable[str]) -
     asked = [one for one in facets if has_dimensions(one)]
     if not asked:
         return []
-    found = {_bucket(one.get("age")) for one in asked}
-    if len({_checkpoint(one.get("checkpoint")) for one in asked} - {None}) > 1:
+    found = {_bucket(one.get("age")) for one in asked} | {COST}
+    numbers = {_checkpoint(one.get("checkpoint")) for one in asked}
+    checkpoints = sorted(number for number in numbers if number is not None)
+    found |= {_checkpoint_name(number) for number in checkpoints}
+    if len(checkpoints) > 1:
         found.add(SLOPE)
     found |= {name for name, facet in _AGENTS if any(one.get(facet) is True for one in asked)}
     if _CONTRADICTIONS in types:
         found.add(CONTRADICTION)
-    return [name for name in DIMENSION_NAMES if name in found]
+    return [name for name in _names(checkpoints) if name in found]
+
+
+def _names(checkpoints: Iterable[int]) -> list[str]:
+    curve = map(_checkpoint_name, checkpoints)
+    return [*(name for name, _, _ in AGES), *curve, SLOPE, CONTRADICTION, CROSS_AGENT, COLD_START, COST]
+
+
+def _checkpoint_name(number: int) -> str:
+    return f"checkpoint-{number}"
 
 
 def dimensions_of(scored: Sequence[Record], everything: Sequence[Record]) -> Dimensions | None:
@@ -151,7 +168,10 @@ def dimensions_of(scored: Sequence[Record], everything: Sequence[Record]) -> Dim
     buckets = (*(name for name, _, _ in AGES), _OLDER, _NO_AGE)
     return Dimensions(
         ages=tuple(_row(name, ages[name]) for name in buckets if name in ages),
-        curve=tuple((number, _row(f"checkpoint {number}", curve[number])) for number in sorted(curve)),
+        curve=tuple(
+            (number, _row(_checkpoint_name(number), curve[number], f"checkpoint {number}"))
+            for number in sorted(curve)
+        ),
         unplaced=(_row(_NO_CHECKPOINT, nowhere),) if nowhere else (),
         kinds=tuple(_row(name, found) for name, found in kinds.items() if found),
         cost=_cost(everything),
@@ -192,8 +212,8 @@ def _checkpoint(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _row(name: str, records: Sequence[Record]) -> Row:
-    return row_of(name, name, (record.verdict for record in records))
+def _row(name: str, records: Sequence[Record], label: str = "") -> Row:
+    return row_of(name, label or name, (record.verdict for record in records))
 
 
 def _cost(records: Sequence[Record]) -> Cost | None:

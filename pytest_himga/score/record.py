@@ -69,6 +69,18 @@ class Record:
     #: They can be computed again from what is in results.jsonl.
     metrics: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def excluded(self) -> bool:
+        """Whether an erratum leaves the question out."""
+        return self.errata is not None and "excluded" in self.errata
+
+    @property
+    def why_apart(self) -> str:
+        """Why a wrong answer says nothing of the memory, as the end of a sentence; empty where it does."""
+        if self.excluded and self.errata is not None:
+            return f"left out by errata ({self.errata['excluded']})"
+        return "" if self.recoverable else "left out because the dataset says that nobody can know the answer"
+
     def make_sendable(self) -> None:
         """Clean what strangers wrote: texts of the dataset, and what a backend or judge handed over.
 

@@ -15,13 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pytest_himga.score.counts import AbstentionRow, Measured, Row, Share, Times, counts_of, row_of
-from pytest_himga.score.dimensions import (
-    DIMENSION_NAMES,
-    SLOPE,
-    Dimensions,
-    dimension_names,
-    dimensions_of,
-)
+from pytest_himga.score.dimensions import COST, SLOPE, Dimensions, dimension_names, dimensions_of
 from pytest_himga.score.measurements import false_refusals_of, mean_of, metric_names, metrics_of, times_of
 
 if TYPE_CHECKING:
@@ -123,7 +117,7 @@ class DatasetSummary:
     def names(self) -> list[str]:
         """Every name that ``totals`` has."""
         names = _names(
-            [*self.type_names, *(DIMENSION_NAMES if self.dimensions else ())],
+            [*self.type_names, *(self.dimensions.names if self.dimensions else ())],
             self.top_k,
             unrecoverable=bool(self.unrecoverable.n),
             errata=self.as_published is not None,
@@ -169,6 +163,8 @@ class DatasetSummary:
             return self.context_tokens
         if name == FALSE_REFUSAL:
             return None if self.false_refusals is None else self.false_refusals.value
+        if name == COST and self.dimensions:
+            return self.dimensions.cost.per_correct if self.dimensions.cost else None
         if name in self.metrics:
             return self.metrics[name].value
         value = self.exact(name)
@@ -207,7 +203,7 @@ def summarise(
         types=tuple(_row(name, found, labels[name]) for name, found in by_type.items() if found),
         overall=_row(OVERALL, scored),
         as_published=_as_published(records) if errata else None,
-        corrected=sum(r.errata is not None and "excluded" not in r.errata for r in records),
+        corrected=sum(r.errata is not None and not r.excluded for r in records),
         abstention=_abstention(groups[ABSTENTION]),
         unrecoverable=_row(UNRECOVERABLE, groups[UNRECOVERABLE]),
         excluded=_row(EXCLUDED, groups[EXCLUDED]),
@@ -226,7 +222,7 @@ def summarise(
 
 def _group(record: Record) -> str:
     """The one group that a question stands in, beside ``all``."""
-    if record.errata is not None and "excluded" in record.errata:
+    if record.excluded:
         return EXCLUDED
     if record.expects_abstention:
         return ABSTENTION
@@ -245,7 +241,7 @@ def _as_published(records: Sequence[Record]) -> Row:
 
 def _published_verdict(record: Record) -> str:
     """The verdict under the published gold; "", which is unscored, where the record lacks it."""
-    if record.errata is None or "excluded" in record.errata:
+    if record.errata is None or record.excluded:
         return record.verdict
     return record.errata.get("verdict") or ""
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pytest_himga.errors import SettingsError, nearest
-from pytest_himga.score.dimensions import SLOPE
+from pytest_himga.score.dimensions import COST, SLOPE
 from pytest_himga.score.summary import CONTEXT_TOKENS, FALSE_REFUSAL, OVERALL
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _OPTION = "--himga-min-score"
 _NUMBER = re.compile(r"[+-]?([0-9]{1,15}(\.[0-9]{0,30})?|\.[0-9]{1,30})")
 #: Numbers that get worse as they grow.
-_NO_MINIMUM = (CONTEXT_TOKENS, FALSE_REFUSAL)
+_NO_MINIMUM = (CONTEXT_TOKENS, FALSE_REFUSAL, COST)
 
 
 @dataclass(frozen=True)

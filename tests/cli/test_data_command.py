@@ -209,7 +209,25 @@ def test_data_of_one_s_own_have_nothing_to_be_verified_with(himga, write) -> Non
     assert "there is no digest to verify" in outcome.err
 
 
+def test_fetch_takes_other_data_where_they_are_allowed(himga, web, published, cache: Path) -> None:
+    web.body += b" "
+    found = hashlib.sha256(web.body).hexdigest()
+    refused = himga("data", "fetch", "locomo")
+    assert refused.status == 1
+    assert f"not the published file, so it was not kept: sha256 {found}" in refused.err
+    assert himga("data", "path", "locomo").status == 1
+    outcome = himga("data", "fetch", "locomo", "--allow=unverified")
+    assert (outcome.status, outcome.out) == (0, f"{cache / 'locomo10.json'}\n")
+    assert (
+        f"its sha256 is {found}, published is {published.sha256}; accepted by --allow=unverified"
+        in outcome.err
+    )
+    assert "verified: its" not in outcome.err
+    assert himga("data", "fetch", "locomo").status == 1  # here, and still not the published file
+
+
 def test_without_a_published_digest_a_download_says_so(himga, web) -> None:
+    web.body = b'{"facts": [], "sessions": [], "questions": []}'
     outcome = himga("data", "fetch", "memorystress")
     assert outcome.status == 0
     digest = hashlib.sha256(web.body).hexdigest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_himga.commands.data_warnings import MOST_SHOWN, kinds_of, warning_lines
@@ -77,6 +77,7 @@ def test_other_fields_and_problems_are_other_kinds(pair: tuple[str, str]) -> Non
     assert len(lines(*(f"{FILE}: sample 's', field {text}" for text in pair))) == 2
 
 
+@example([("0" * 58 + "\x1f\x08\U00018d09\ud7fc", "a", value) for value in ("", "0")])
 @given(st.lists(st.tuples(st.text(), st.sampled_from(["a", "b[0]", "b[17]"]), st.text())))
 def test_every_warning_is_counted_once(said: list[tuple[str, str, str]]) -> None:
     sentences = [Place(FILE, sample).sentence(field, f"{value!r} is odd") for sample, field, value in said]

@@ -397,7 +397,6 @@ def test_it_loads_without_a_warning_in_either_order(order: str) -> None:
 def test_it_opens_by_its_name_and_nothing_is_mended() -> None:
     demo = open_dataset("demo-longmemeval")
     assert demo.warnings == []
-    assert [demo.stored.warnings_of(number) for number in range(len(RECORDS))] == [[]] * len(RECORDS)
     questions = [case.question for case in demo.cases()]
     assert Counter(q.question_type.value for q in questions if q.gold is not None) == {
         name.replace("-", "_"): count for name, count in TYPES.items()

@@ -57,7 +57,7 @@ def test_it_loads_without_a_warning() -> None:
 def test_it_opens_by_its_name_and_nothing_is_mended() -> None:
     demo = open_dataset("demo-memorystress")
     assert demo.family == "memorystress"
-    assert demo.warnings == demo.stored.warnings_of(0) == []
+    assert demo.warnings == []
     assert {case.question.question_type.value for case in demo.cases()} == set(demo.type_labels)
 
 

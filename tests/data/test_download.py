@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import gzip
 import hashlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -500,7 +502,7 @@ def test_a_wrong_digest_leaves_the_file_that_was_there(download: Download) -> No
 
 
 def test_a_body_without_an_end_is_not_read_to_it(download: Download, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_himga.data.download._TOLERANCE", 100)
+    monkeypatch.setattr("pytest_himga.data.transfer._TOLERANCE", 100)
     download.web.body = BODY + b" " * (4 << 20)
     assert "bytes came and no end" in download.refusal()
     assert download.steps[-1][0] < len(download.web.body)
@@ -636,3 +638,103 @@ def test_of_two_processes_one_downloads(web: Web, tmp_path: Path) -> None:
     assert sum("waiting" in text for text in texts) == 1
     assert len(web.asked) == 1
     assert (tmp_path / "chats.json").read_bytes() == BODY
+
+
+# -- data that are not the published ones, where that is allowed ----------------------------------------------
+
+
+@pytest.mark.parametrize("act", [ignoring_ranges, closing_at(1 << 20)], ids=["length", "no length"])
+@pytest.mark.parametrize(
+    "body", [OTHER, b"[]", b"[" + b" " * len(BODY) + b"]"], ids=["same", "short", "long"]
+)
+def test_where_it_is_allowed_another_file_is_kept_and_both_digests_are_said(
+    download: Download, body: bytes, act: Act
+) -> None:
+    download.web.body = body
+    download.web.script = [act]
+    found = hashlib.sha256(body).hexdigest()
+    assert download.run(allow_unverified=True) == found
+    assert download.target.read_bytes() == body
+    assert download.said == [
+        (
+            f"chats.json: not the published file: its sha256 is {found}, published is {SHA256}; accepted by "
+            "--himga-allow=unverified"
+        )
+    ]
+    assert download.left == []
+
+
+def test_where_it_is_allowed_the_published_file_needs_no_word(download: Download) -> None:
+    assert download.run(allow_unverified=True) == SHA256
+    assert download.said == []
+
+
+@pytest.mark.parametrize("body", [PAGE, b"", b"Not found"])
+def test_where_it_is_allowed_a_page_is_still_no_dataset(download: Download, body: bytes) -> None:
+    download.web.body = body
+    assert "no JSON file" in download.refusal(allow_unverified=True)
+    assert download.left == []
+
+
+def test_where_it_is_allowed_two_versions_are_still_not_patched_together(download: Download) -> None:
+    part_of(download, BODY[:1000])
+    download.web.body = OTHER
+    assert download.run(allow_unverified=True) == hashlib.sha256(OTHER).hexdigest()
+    assert download.target.read_bytes() == OTHER
+    assert download.web.ranges == ["bytes=1000-", ""]
+
+
+@pytest.mark.parametrize(
+    "given", [{"sha256": None, "size": None}, {"sha256": "0" * 64, "allow_unverified": True}]
+)
+def test_what_a_look_inside_refuses_is_not_kept(download: Download, given: dict[str, Any]) -> None:
+    def look(path: Path) -> None:
+        raise DatasetError(f"{path}: no known format")
+
+    refusal = download.refusal(check=look, **given)
+    assert refusal.startswith(f"{download.web.url}: not kept: no known format; look at it")
+    assert download.left == []
+
+
+# -- who listens, and who hardly talks --------------------------------------------------------------------
+
+
+def test_a_terminal_that_is_gone_does_not_stop_a_download(web: Web, tmp_path: Path) -> None:
+    def gone(*_: object) -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    web.body = BODY
+    web.script = [cut_after(1000)]
+    target = tmp_path / "chats.json"
+    assert (
+        fetch(web.url, target, sha256=SHA256, announce=gone, progress=gone, sleep=lambda _seconds: None)
+        == SHA256
+    )
+    assert target.read_bytes() == BODY
+
+
+def test_a_server_that_drips_is_given_up_and_what_came_is_kept(
+    download: Download, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_himga.data.transfer._SLOWEST", (1000, 0.05))
+
+    def drip(handler: Any) -> None:
+        handler.answer(200, Content_Length=str(len(BODY)), ETag='"one"')
+        with contextlib.suppress(OSError):
+            for at in range(20):
+                handler.wfile.write(BODY[at : at + 1])
+                time.sleep(0.01)
+
+    download.web.script = [drip]
+    assert download.run() == SHA256
+    assert re.match(r"chats.json: \d+ bytes came in \d+ s; trying again in 1 s", download.said[0])
+    assert re.fullmatch(r"bytes=\d+-", download.web.ranges[1])
+
+
+def test_a_body_of_unknown_size_without_an_end_is_not_read_to_it(
+    download: Download, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_himga.data.transfer._MOST", 1000)
+    download.web.body = BODY + b" " * (4 << 20)
+    assert "bytes came and no end, published: size not known" in download.refusal(sha256=None, size=None)
+    assert download.left == []

@@ -178,13 +178,40 @@ def test_a_broken_list_is_one_sentence_with_its_place(listed, tmp_path, text, sa
     assert "\n" not in str(caught.value)
 
 
-def test_a_list_that_is_nowhere(tmp_path):
+@pytest.mark.parametrize(
+    ("spec", "end"),
+    [
+        ("locomo-adit", "did you mean locomo-audit?"),
+        ("~nobody-of-that-name/list.toml", "known: locomo-audit"),
+        ("nul\0byte.toml", "known: locomo-audit"),
+        (".", "known: locomo-audit"),
+        ("/dev/zero", "known: locomo-audit"),
+    ],
+)
+def test_a_list_that_is_nowhere(tmp_path, spec, end):
     with pytest.raises(DatasetError) as caught:
-        read_errata("locomo-adit", tmp_path)
+        read_errata(spec, tmp_path)
     assert str(caught.value) == (
-        "--himga-errata=locomo-adit: there is no such file, and no shipped list of that name; "
-        "did you mean locomo-audit?"
+        f"--himga-errata={spec}: there is no such file, and no shipped list of that name; {end}"
     )
+
+
+@pytest.mark.parametrize("name", ["list.toml", "list.json"])
+def test_a_list_that_is_nested_beyond_reason_is_one_sentence(tmp_path, name):
+    content = "[" * 100_000 if name.endswith(".json") else "question = " + "[" * 100_000
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(DatasetError, match=rf"{name}: cannot be read as \.\w+ \(.*\); mend the file"):
+        read_errata(name, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["list.toml", "list.json"])
+def test_a_byte_order_mark_is_passed_over(tmp_path, name):
+    entry = {"id": "boat/0", "exclude": True, "reason": "r", "source": "s"}
+    text = json.dumps({"question": [entry]})
+    if name.endswith(".toml"):
+        text = 'question = [{ id = "boat/0", exclude = true, reason = "r", source = "s" }]'
+    (tmp_path / name).write_text(text, encoding="utf-8-sig")
+    assert list(read_errata(name, tmp_path).entries) == ["boat/0"]
 
 
 # -- the shipped list --------------------------------------------------------------------------------

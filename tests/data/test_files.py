@@ -5,13 +5,16 @@ from __future__ import annotations
 import errno
 import gzip
 import hashlib
+import io
 import json
+import os
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pytest_himga.data.files import Place, exists, read_records, shown
+from pytest_himga.data.files import Place, decode_record, diagnose, exists, read_records, shown, unpack
 from pytest_himga.errors import DatasetError
 
 Write = Callable[..., Path]
@@ -105,7 +108,7 @@ BROKEN = {
     ),
     "json lines": (
         b'{"a": 1}\n{"b": 2}\n',
-        "is not JSON (Extra data: line 2, column 1); mend or fetch the file again",
+        "there is more after the end of the JSON (line 2, column 1); several records stand in one list",
     ),
     "html": (
         b"<html><body>moved</body></html>",
@@ -199,3 +202,63 @@ def test_a_value_is_quoted_on_one_short_line() -> None:
 def test_a_place_says_where() -> None:
     place = Place(Path("chats.json"), "boat")
     assert str(place.error("qa[0]", "is None")) == "chats.json: sample 'boat', field qa[0]: is None"
+
+
+def test_a_value_is_not_cut_inside_an_escape() -> None:
+    for length in range(70, 80):
+        assert not shown("x" * length + "\n" * 40).removesuffix("...").endswith("\\")
+
+
+# -- files that are none, and disks that are full ----------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with a name")
+@pytest.mark.parametrize("where", ["pipe.json", "folder/pipe.json", "pipe.json.gz"])
+def test_a_pipe_or_a_device_is_not_waited_for(where: str, tmp_path: Path) -> None:
+    pipe = tmp_path / where
+    pipe.parent.mkdir(exist_ok=True)
+    os.mkfifo(pipe)
+    said = "is a pipe or a device, which cannot be read twice; save the data as a file"
+    assert refusal(pipe.parent if "/" in where else pipe) == f"{pipe}: {said}"
+    assert refusal(Path("/dev/zero")) == f"/dev/zero: {said}"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_disk_is_not_blamed_on_the_gzip_data(tmp_path: Path) -> None:
+    packed = tmp_path / "chats.json.gz"
+    packed.write_bytes(gzip.compress(b"[]"))
+    with pytest.raises(OSError, match="No space left"), Path("/dev/full").open("wb", buffering=0) as full:
+        unpack(packed, full)
+
+
+def test_gzip_data_that_cannot_be_read_are_not_called_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = tmp_path / "chats.json.gz"
+    packed.write_bytes(gzip.compress(b"[]"))
+
+    def failing(*_: object) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(gzip.GzipFile, "read", failing)
+    with pytest.raises(DatasetError, match=r"gz: cannot be read \(Input/output error\); check"):
+        unpack(packed, io.BytesIO())
+
+
+def test_what_is_wrong_with_a_small_gz_is_not_found_out_by_unpacking_gigabytes(tmp_path: Path) -> None:
+    bomb = tmp_path / "chats.json.gz"
+    with gzip.open(bomb, "wb") as packed:
+        for _ in range(64):
+            packed.write(bytes(1 << 20))
+    tracemalloc.start()
+    diagnose(bomb, 1 << 20)  # says nothing
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 16 << 20
+    with pytest.raises(DatasetError, match="is not JSON"):
+        diagnose(bomb, 1 << 30)
+
+
+def test_a_wrong_byte_is_placed_in_the_file_and_not_in_its_record() -> None:
+    with pytest.raises(DatasetError, match=r"^chats.json: is not UTF-8: byte 0xe9 at offset 1007; save"):
+        decode_record(Path("chats.json"), b'{"a": "\xe9"}', 1000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import gzip
 import json
@@ -9,16 +10,22 @@ import os
 import subprocess
 import sys
 import time
+import warnings
 import weakref
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from filelock import FileLock
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_himga.data import index as index_room
 from pytest_himga.data import indexing
+from pytest_himga.data.caches import index_folder
 from pytest_himga.data.families import FAMILIES
 from pytest_himga.data.family import ReadOptions
-from pytest_himga.data.index import index_folder, open_index
+from pytest_himga.data.index import open_index
 from pytest_himga.data.locomo import load_locomo
 from pytest_himga.data.opening import Access, open_dataset
 from pytest_himga.data.schema import Brief
@@ -261,6 +268,15 @@ def test_a_sample_lives_as_long_as_somebody_works_with_it(record, write, folder)
     assert first.sample.sample_id == "a"
 
 
+def test_a_copy_that_is_removed_while_the_run_goes_on_is_named(record, write, folder):
+    dataset = open_dataset(str(packed_chats(record, write)), access=Access(index_folder=folder))
+    (copy,) = dataset.opened.data
+    copy.unlink()
+    with pytest.raises(DatasetError) as caught:
+        _ = dataset.cases()[0].sample
+    assert str(caught.value).startswith(f"{copy}: cannot be read (No such file or directory)")
+
+
 def test_a_file_that_changes_while_the_run_goes_on_is_not_read_on(record, write, folder):
     path = old(write([record]))
     dataset = open_dataset(str(path), access=Access(index_folder=folder))
@@ -271,3 +287,178 @@ def test_a_file_that_changes_while_the_run_goes_on_is_not_read_on(record, write,
     path.unlink()
     with pytest.raises(DatasetError, match=r"cannot be read \(No such file"):
         _ = case.sample
+
+
+# -- what is left behind -----------------------------------------------------------------------------
+
+
+def packed_chats(record, write, name="packed"):
+    plain = write([record], f"{name}.json")
+    packed = plain.with_suffix(".json.gz")
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    plain.unlink()
+    return old(packed)
+
+
+def test_what_is_kept_of_a_dataset_that_is_gone_goes_when_another_is_indexed(record, write, opened, folder):
+    gone, there = packed_chats(record, write, "gone"), packed_chats(record, write, "there")
+    of_gone, of_there = opened(gone), opened(there)
+    gone.unlink()
+    opened(there)  # nothing is written, so nothing is looked at
+    assert of_gone.data[0].exists()
+    opened(old(write([record], "new.json")))
+    assert not of_gone.data[0].exists()
+    assert of_there.data[0].exists()
+    kept = sorted(path.name.rpartition("-")[0] for path in folder.glob("*.json"))
+    assert kept == ["new-json", "there-json-gz"]
+    assert all(path.stat().st_size == 0 for path in folder.glob("*.lock"))
+
+
+def test_what_another_run_is_building_is_left_to_it(record, write, opened, folder):
+    gone = packed_chats(record, write, "gone")
+    copy = opened(gone).data[0]
+    gone.unlink()
+    (lock,) = folder.glob("*.lock")
+    with FileLock(lock):
+        opened(old(write([record], "new.json")))
+        assert copy.exists()
+    opened(old(write([record], "newer.json")))
+    assert not copy.exists()
+
+
+def test_the_scratch_of_a_killed_check_goes_when_it_is_a_day_old(record, write, opened, folder):
+    yesterday, today = folder / "check-1", folder / "check-2"
+    for scratch in (yesterday, today):
+        scratch.mkdir(parents=True)
+        (scratch / "0.json").write_text("[", encoding="utf-8")
+    os.utime(yesterday, (0, time.time() - 90_000))
+    opened(old(write([record])))
+    assert not yesterday.exists()
+    assert today.exists()
+
+
+def test_what_is_no_index_is_left_alone(record, write, opened, folder):
+    folder.mkdir()
+    strange = {"a.json": b"[" * 10_000, "b.json": b"{}", "c.json": b'{"source": 1}', "d.json": b"\xff"}
+    for name, content in strange.items():
+        (folder / name).write_bytes(content)
+    (folder / "e.json").mkdir()
+    opened(old(write([record])))
+    assert {name: (folder / name).read_bytes() for name in strange} == strange
+
+
+def test_copies_that_an_index_no_longer_names_go_with_the_next_one(record, write, opened, folder):
+    packed = packed_chats(record, write)
+    copy = opened(packed).data[0]
+    half = copy.with_name(f"{copy.stem[:-1]}7.part")
+    half.write_bytes(b"of a run that was killed")
+    packed.write_bytes(gzip.decompress(packed.read_bytes()))
+    plain = packed.rename(packed.with_suffix(""))
+    packed.symlink_to(plain)  # the same name for another kind of file
+    with pytest.raises(DatasetError, match=r"is called \.gz and is not gzip data"):
+        opened(packed)
+    packed.unlink()
+    packed.write_bytes(gzip.compress(plain.read_bytes() + b" "))
+    assert opened(old(packed)).data[0].exists()
+    assert not half.exists()
+
+
+def test_unpacking_that_fails_or_is_broken_off_leaves_nothing(record, write, opened, folder, monkeypatch):
+    packed = packed_chats(record, write)
+    for error, said in (
+        (KeyboardInterrupt(), KeyboardInterrupt),
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), DatasetError),
+    ):
+
+        def failing(_file, target, error=error):
+            target.write(b"some of it")
+            raise error
+
+        monkeypatch.setattr("pytest_himga.data.files.unpack", failing)
+        with pytest.raises(said) as caught:
+            opened(packed)
+        assert [path.suffix for path in folder.iterdir()] == [".lock"]
+    assert "cannot be kept here (No space left on device); make the folder writable, or free" in str(
+        caught.value
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no limits for a process's files")
+def test_a_disk_that_takes_no_more_leaves_no_half_index(record, write, folder):
+    record["qa"] *= 200
+    path = old(write([record]))
+    code = (
+        "import resource, signal, sys, pathlib\n"
+        "from pytest_himga.data.opening import Access, open_dataset\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))\n"
+        "try: open_dataset(sys.argv[1], access=Access(index_folder=pathlib.Path(sys.argv[2])))\n"
+        "except ValueError as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path), str(folder)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith(f"{folder}: the index of {path} cannot be kept here (File too large); ")
+    assert [file.suffix for file in folder.iterdir()] == [".lock"]
+
+
+def test_a_stamp_of_tomorrow_does_not_have_the_file_read_at_every_start(record, write, opened, builds):
+    path = write([record])
+    tomorrow = time.time() + 86_400
+    os.utime(path, (tomorrow, tomorrow))
+    assert opened(path) == opened(path)
+    assert len(builds) == 1
+
+
+def test_without_a_home_no_folder_of_that_name_is_made(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda *_, **__: Path("~/.cache/pytest-himga"))
+    assert index_folder().is_absolute()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_index_that_is_nested_beyond_reason_is_built_again(record, write, opened, builds, folder):
+    path = old(write([record]))
+    whole = opened(path)
+    (stored,) = folder.glob("*.json")
+    stored.write_bytes(b"[" * 200_000)
+    assert opened(path) == whole
+
+
+def test_one_file_s_name_in_the_name_of_another_is_not_taken_for_it(
+    record, write, opened, tmp_path, monkeypatch
+):
+    for name in ("a", "ba"):
+        record["qa"][0]["evidence"] = ["D9:9"]
+        old(write([{**record, "sample_id": name}], f"chats/{name}.json"))
+    monkeypatch.chdir(tmp_path / "chats")
+    assert [text.partition(":")[0] for text in opened(Path()).index.warnings] == ["a.json", "ba.json"]
+    by_path = opened(tmp_path / "chats").index.warnings
+    assert [Path(text.partition(":")[0]) for text in by_path] == [
+        tmp_path / "chats" / n for n in ("a.json", "ba.json")
+    ]
+
+
+ANY_TEXT = st.text(st.characters(), max_size=40) | st.sampled_from(
+    ["\ud83d", "a\0b", "\x1b[2J", "\u2028", '"\\']
+)
+WORDS = ANY_TEXT.map(lambda text: f"q{text}")
+
+
+@given(st.lists(st.tuples(WORDS, ANY_TEXT), min_size=1, max_size=4), st.integers(0, 20_000))
+def test_whatever_is_asked_comes_back_from_the_index_as_it_was(questions, length):
+    qa = [{"question": text + "?" * length, "answer": gold, "category": 4} for text, gold in questions]
+    with TemporaryDirectory() as scratch:
+        path = Path(scratch) / "chats.json"
+        path.write_text(json.dumps([{"sample_id": questions[0][0], "conversation": {}, "qa": qa}]), "utf-8")
+        old(path)
+        made, kept = (
+            open_index(path, list(FAMILIES.values()), ReadOptions(), Path(scratch) / "indexes")
+            for _ in range(2)
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            (sample,) = load_locomo(path)
+        assert kept == made
+        assert kept.index.samples[0].sample_id == sample.sample_id
+        assert kept.index.samples[0].briefs == [Brief.of(question) for question in sample.qa_pairs]

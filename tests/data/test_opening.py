@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import json
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,6 +20,9 @@ from pytest_himga.data.opening import DEMO_PARTS, Access
 from pytest_himga.data.published import PUBLISHED
 from pytest_himga.data.store import cache_folder
 from pytest_himga.errors import DatasetError, DatasetWarning, UnknownDataset
+
+if TYPE_CHECKING:
+    from loopback import Web
 
 Record = dict[str, Any]
 Write = Callable[..., Path]
@@ -108,6 +112,20 @@ def test_other_data_under_a_published_name_are_refused_or_marked(
     for part in (str(data), accepted.sha256, PUBLISHED["locomo"].sha256, "--himga-allow=unverified"):
         assert str(part) in str(caught.value)
     assert open_dataset(f"mine={data}").unverified == ""
+
+
+def test_other_data_of_a_mirror_are_refused_or_marked(
+    record: Record, web: Web, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    web.body = json.dumps([record]).encode()
+    monkeypatch.setenv("HIMGA_DATA_MIRROR", web.root)
+    with pytest.raises(DatasetError, match="not the published file, so it was not kept"):
+        open_dataset("locomo")
+    accepted = open_dataset("locomo", access=Access(allow_unverified=True))
+    assert accepted.path == cache / "locomo10.json"
+    assert accepted.sha256 in accepted.unverified
+    with pytest.raises(DatasetError, match="is not the published file"):
+        open_dataset("locomo")
 
 
 @pytest.mark.parametrize(
@@ -269,6 +287,24 @@ def test_keys_of_no_family_are_listed(write: Write) -> None:
 def test_one_strange_record_among_good_ones_is_named(record: Record, write: Write) -> None:
     path = write([{"sample_id": "odd", "chat": []}, record])
     assert str(refusal(str(path))) == f"{path}: sample 'odd', field conversation: missing; expected an object"
+
+
+def test_a_folder_of_several_formats_is_no_dataset(record: Record, write: Write) -> None:
+    folder = write([record], "data/a.json").parent
+    other = write({"question_id": "q", "question": "What?", "haystack_sessions": []}, "data/b.json")
+    with pytest.raises(DatasetError) as caught:
+        open_dataset(str(folder))
+    assert str(caught.value) == (
+        f"{other}: holds a record in the format longmemeval, and the first is in locomo; a dataset has one "
+        "format, so name these files one by one"
+    )
+
+
+def test_a_record_with_the_keys_of_two_formats_is_read_in_the_first_of_them(
+    record: Record, write: Write
+) -> None:
+    both = {"question_id": "q", "question": "What?", "haystack_sessions": []}
+    assert open_dataset(str(write([record | both]))).family == "locomo"
 
 
 def test_samples_whose_slugs_collide_are_refused(record: Record, write: Write) -> None:

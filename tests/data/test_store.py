@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 LOCOMO = PUBLISHED["locomo"]
 BODY = b'[{"made": "up"}]'
+STRESS = b'{"facts": [], "sessions": [], "questions": []}'
 SHA256 = hashlib.sha256(BODY).hexdigest()
 
 
@@ -308,12 +309,54 @@ def test_an_alias_is_fetched_under_the_published_file_s_name(mirrored: Store, we
     assert len(web.asked) == 1
 
 
-def test_memorystress_comes_unpinned_and_unverified_and_says_so(mirrored: Store) -> None:
+def test_memorystress_comes_unpinned_and_unverified_and_says_so(mirrored: Store, web: Web) -> None:
+    web.body = STRESS
     said: list[str] = []
     path = mirrored.obtain("memorystress", announce=said.append)
-    assert path.read_bytes() == BODY
+    assert path.read_bytes() == STRESS
     assert said[1].endswith("Unpinned: upstream can change it (main).")
-    assert said[2] == f"memorystress_v1.json: not verified, as no digest is published; its sha256 is {SHA256}"
+    found = hashlib.sha256(STRESS).hexdigest()
+    assert said[2] == f"memorystress_v1.json: not verified, as no digest is published; its sha256 is {found}"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{"error": "no such file"}', "no known format; the first record's keys are 'error'"),
+        (STRESS[:-1] + b"]", "is not JSON"),
+        (STRESS + STRESS, "there is more after the end of the JSON"),
+        (b"{}", "no known format"),
+    ],
+    ids=["an error", "broken", "twice", "nothing"],
+)
+def test_without_a_digest_json_of_another_kind_is_not_kept(
+    body: bytes, said: str, mirrored: Store, web: Web, folders: tuple[Path, Path, Path]
+) -> None:
+    web.body = body
+    with pytest.raises(DatasetError) as caught:
+        mirrored.obtain("memorystress")
+    assert f"{web.root}{web.asked[0].path}: not kept: {said}" in str(caught.value)
+    assert mirrored.find("memorystress") is None
+
+
+def test_other_data_of_the_format_are_downloaded_where_they_are_allowed(
+    mirrored: Store, web: Web, folders: tuple[Path, Path, Path]
+) -> None:
+    web.body = b'[{"conversation": {}, "qa": []}]'
+    with pytest.raises(DatasetError, match="not the published file, so it was not kept"):
+        mirrored.obtain("locomo")
+    said: list[str] = []
+    path = mirrored.obtain("locomo", allow_unverified=True, announce=said.append)
+    assert path.read_bytes() == web.body
+    assert hashlib.sha256(web.body).hexdigest() in said[-1]
+    assert said[-1].endswith("accepted by --himga-allow=unverified")
+
+
+def test_nobody_needs_to_listen(mirrored: Store) -> None:
+    def gone(_text: str) -> None:
+        raise BrokenPipeError
+
+    assert mirrored.obtain("locomo", announce=gone, progress=terminal_progress(None)).is_file()
 
 
 def test_a_mirror_s_password_is_used_and_not_printed(
@@ -431,7 +474,7 @@ def test_another_file_can_be_allowed_and_marks_the_run() -> None:
     warning = check_digest(LOCOMO, SHA256, True, path=PATH) or ""
     assert SHA256 in warning
     assert (LOCOMO.sha256 or "none") in warning
-    assert "the run is marked as unverified" in warning
+    assert "accepted by --himga-allow=unverified, which marks runs on it" in warning
 
 
 def test_a_file_that_is_another_published_one_is_named() -> None:

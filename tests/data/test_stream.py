@@ -102,8 +102,8 @@ def test_a_file_that_ends_anywhere_is_never_taken_for_a_whole_one(tmp_path):
         (b'[{"a": 1}, null]', r"record \[1\] is None; expected an object"),
         (b'[{"a": 1} {"b": 2}]', "is not JSON .*line 1, column 11"),
         (b'[{"a": 1},]', "is not JSON .*line 1"),
-        (b'[{"a": 1}] x', "is not JSON .*Extra data"),
-        (b'{"a": 1} {"b": 2}', "is not JSON .*Extra data"),
+        (b'[{"a": 1}] x', "there is more after the end of the JSON"),
+        (b'{"a": 1} {"b": 2}', "there is more after the end of the JSON"),
         (b'[{"a": nul}]', "is not JSON .*line 1, column 8"),
         (b'[{"a": NaN}]', "NaN is not a JSON value"),
         (b'[{"a": "\\q"}]', "is not JSON .*escape"),
@@ -138,3 +138,22 @@ def test_a_file_too_large_to_be_read_whole_has_its_error_placed_by_the_byte(
     file.write_bytes(data)
     with pytest.raises(DatasetError, match=said):
         split(data, file)
+
+
+def test_half_a_pair_in_one_record_does_not_slow_down_the_others(tmp_path, monkeypatch):
+    blanked = []
+    pattern = stream._HALF_PAIR
+
+    class Counted:
+        def sub(self, *args):
+            blanked.append(args)
+            return pattern.sub(*args)
+
+    monkeypatch.setattr(stream, "_HALF_PAIR", Counted())
+    records = [{"n": n, "text": "half \ud83d" if n in {0, 70} else "whole \U0001f600"} for n in range(100)]
+    file = tmp_path / "chats.json"
+    file.write_text(json.dumps(records), encoding="utf-8")
+    with file.open("rb", buffering=0) as source:
+        found = [json.loads(bytes(chunk.data)) for chunk in stream.split_records(file, source)]
+    assert found == records
+    assert len(blanked) == 2

@@ -320,6 +320,37 @@ def test_a_lost_question_that_errata_exclude_stays_excluded(project):
     assert (lost["verdict"], lost["errata"]) == ("unscored", {"excluded": "nobody counted"})
 
 
+FORGETS = (
+    "class Memory:\n"
+    "    def reset(self): pass\n"
+    "    def ingest(self, message): pass\n"
+    "    def retrieve(self, query): return []\n"
+)
+
+
+def test_a_question_that_errata_leave_out_fails_no_run(project):
+    """Under ``verdict`` too: it is known to be wrong, so missing it says nothing of the memory."""
+    project.write("audit.toml", ERRATA)
+    project.write("mem.py", FORGETS)
+    left_out = ("himga/mini/garden::how-many-tulips*", "himga/mini/harbour::which-ferry*")
+    parts = ("--himga-errata=audit.toml", "-k", "tulips-did or ferry")
+
+    result = project.run(*parts, data="mini.json", backend="mem:Memory")
+    assert result.ret == 0
+    assert {record["outcome"] for record in project.results()} == {"missed"}
+    result.stdout.fnmatch_lines([f"MISSED {nodeid}" for nodeid in left_out])
+
+    in_full = project.run(*parts, "-vv", data="mini.json", backend="mem:Memory")
+    in_full.stdout.fnmatch_lines(["verdict     wrong by evidence*left out by errata (nobody counted): *"])
+    assert "tolerated by the gate" not in in_full.stdout.str()
+
+    whole = project.run("--himga-errata=audit.toml", data="mini.json", backend="mem:Memory")
+    assert whole.ret == 1
+    outcomes = [record["outcome"] for record in project.results() if record["verdict"] == "wrong"]
+    assert outcomes.count("missed") == 2
+    assert set(outcomes) == {"missed", "failed"}
+
+
 def test_errata_that_fit_no_dataset_are_refused_before_any_work(project):
     project.write("audit.toml", 'sha256 = "0123"\n' + ERRATA)
 

@@ -305,6 +305,38 @@ def test_a_fixture_in_the_conftest_of_the_one_folder_of_tests(run, arguments):
     assert result.parseoutcomes()["passed"] == (1 if arguments else 7)
 
 
+def test_a_fixture_that_own_tests_see_and_the_built_in_items_do_not_is_a_usage_error(run):
+    run.project.write("tests/test_user.py", "def test_it(himga_verdict):\n    pass\n")
+    fixture = '@pytest.fixture(scope="module")\ndef mymem():\n    return Memory()\n'
+
+    result = run(fixture, where="tests/conftest.py")
+
+    sentence = "--himga-backend=mymem is no built-in or installed backend and no fixture that the built-in items "
+    assert error_line(result).startswith(f"{sentence}can see; ")
+    assert log(run) == []
+    assert run(fixture, "tests", where="tests/conftest.py").ret == 0
+    assert run(fixture, "--himga-items=off", where="tests/conftest.py").ret == 0
+
+
+def test_a_test_that_does_not_see_the_fixture_which_the_items_see_is_named(run):
+    fixture = '@pytest.fixture(scope="module")\ndef mymem():\n    return Memory()\n'
+    run.project.write("other/test_user.py", "def test_it(himga_verdict):\n    pass\n")
+    run.project.write("here/test_seeing.py", f"{HEAD}{fixture}def test_it(himga_verdict):\n    pass\n")
+
+    result = run("", "--himga-items=off")
+
+    assert "no fixture that other/test_user.py::test_it can see; " in error_line(result)
+
+
+def test_a_fixture_that_asks_for_one_that_is_not_there_is_named(run):
+    result = run('@pytest.fixture(scope="module")\ndef mymem(database):\n    return Memory()\n')
+
+    assert result.ret == 6
+    assert {record["reason"] for record in run.project.results()} == {
+        "its setup failed: fixture 'database' not found"
+    }
+
+
 def test_a_fixture_of_an_installed_plugin(run):
     run.project.write(
         "myplugin.py", HEAD + '@pytest.fixture(scope="module")\ndef mymem():\n    return Memory()\n'
@@ -339,9 +371,9 @@ WRONG = {
     "missing": (
         "",
         (
-            "--himga-backend=mymem is no built-in or installed backend and no fixture that the items can see; "
+            "--himga-backend=mymem is no built-in or installed backend and no fixture that the built-in items can see; "
             "known: bm25, full-context, null, oracle; your own is package.module:attribute, or a fixture in a "
-            "conftest.py in the root directory, or in the folder of tests if there is just one"
+            "conftest.py in the root directory, or in the one folder that is named (pytest tests, or testpaths)"
         ),
     ),
 }

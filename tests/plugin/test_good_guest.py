@@ -233,12 +233,24 @@ def test_the_mark_may_be_used_under_strict_markers_without_a_run(project):
     result.assert_outcomes(passed=1)
 
 
-def test_fixtures_per_test_and_setup_plan_do_no_harm(project):
-    for option in ("--fixtures-per-test", "--setup-plan"):
-        result = project.run(option)
+@pytest.mark.parametrize("option", ["--fixtures", "--fixtures-per-test", "--funcargs"])
+def test_a_list_of_fixtures_is_no_run(project, option):
+    result = project.run(option)
 
-        assert "INTERNALERROR" not in result.stdout.str()
-        assert "Traceback" not in result.stdout.str()
+    assert result.ret == 0
+    text = result.stdout.str()
+    assert "Traceback" not in text
+    assert "not run" not in text
+    assert "not measured" not in text
+    assert not (project.path / ".himga").exists()
+
+
+def test_a_plan_of_the_setup_measures_nothing_and_says_so(project):
+    result = project.run("--setup-plan")
+
+    assert result.ret == 6
+    assert "INTERNALERROR" not in result.stdout.str()
+    assert result.outlines[-1].startswith("himga: not measured (exit status 6): 9 questions not run")
 
 
 # -- terminals ---------------------------------------------------------------------------------------

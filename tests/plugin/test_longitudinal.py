@@ -251,6 +251,28 @@ def test_the_controls_run_on_it(long, backend):
     assert verdicts == ({"wrong"} if backend == "null" else {"correct"})
 
 
+def test_what_nobody_can_know_is_a_group_of_its_own_and_fails_no_run(long):
+    data = benchmark()
+    for fact in data["facts"]:
+        fact["recoverable"] = fact["fact_id"] != "F-cedar"
+    long.project.write_data("long", data)
+    long.story.memory_does(cedar="miss")
+    result = long.run()
+    assert result.ret == 0
+    result.stdout.fnmatch_lines([f"MISSED {long.id_of('cedar')} - *", "overall *6 *", "unrecoverable *1 *0*"])
+    totals = long.project.run_json()["totals"]["long"]
+    assert (totals["overall"], totals["unrecoverable"], totals["checkpoint-1"]) == (1.0, 0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "status"),
+    [("checkpoint-3=0.6", 1), ("checkpoint-3=0.5", 0), ("slope=-0.3", 0), ("cold-start=1,cross-agent=1", 0)],
+)
+def test_the_dimensions_can_be_gated(long, threshold, status):
+    long.story.memory_does(plum="miss")
+    assert long.run(f"--himga-min-score={threshold}").ret == status
+
+
 # -- parts of it ----------------------------------------------------------------------------------------
 
 
@@ -293,6 +315,16 @@ def test_lf_asks_what_failed_at_its_own_checkpoint(long):
     assert result.ret == 0
     assert long.heard() == only("cedar", "maple", "hazel")
     assert long.scopes() == 1
+
+
+def test_stepwise_goes_on_in_the_order_of_the_checkpoints_and_passes_nothing_by(long):
+    long.story.memory_does(maple="miss")
+    assert long.run("--sw").ret == 2
+    assert long.heard() == only("amber", "cedar", "birch", "maple")
+    long.clear()
+    long.story.memory_does()
+    assert long.run("--sw").ret == 0
+    assert long.heard() == only("maple", "plum", "olive", "hazel")
 
 
 def test_an_outage_on_the_way_is_that_questions_alone(long):

@@ -11,13 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_himga.data.schema import Case, EvidenceRef, QAPair, QuestionType, Sample
-from pytest_himga.score.dimensions import DIMENSION_NAMES, Dimensions, dimension_names, slope_of
+from pytest_himga.score.dimensions import COST, Dimensions, dimension_names, slope_of
 from pytest_himga.score.record import Record, record_of
 from pytest_himga.score.summary import DatasetSummary, known_names, summarise
 
 if TYPE_CHECKING:
     from pytest_himga.score.counts import Row
 
+#: Every number of a dataset of this kind with two checkpoints, in the order of reports.
+LONGITUDINAL = [
+    *("age-0-100", "age-100-500", "age-500-1000", "checkpoint-1", "checkpoint-2"),
+    *("slope", "contradiction", "cross-agent", "cold-start", COST),
+]
 FACETS = {"age": 0, "checkpoint": 1, "cross_agent": False, "cold_start": False}
 
 
@@ -92,7 +97,8 @@ def test_rows_stand_from_young_to_old_however_the_questions_come() -> None:
 
 
 def test_what_has_no_bucket_can_have_no_threshold() -> None:
-    assert not {"age-1000+", "age unknown", "checkpoint unknown"} & {*DIMENSION_NAMES}
+    unplaced = [{"age": 5000, "checkpoint": 1}, {"age": None, "checkpoint": None}]
+    assert dimension_names(unplaced, ["fact_recall"]) == ["checkpoint-1", "cost-per-correct"]
 
 
 # -- the curve ----------------------------------------------------------------------------------------
@@ -208,7 +214,7 @@ def test_questions_that_nobody_can_answer_and_excluded_ones_are_in_no_slice() ->
     assert summary.dimensions is not None
     assert {row.name: row.n for row in summary.dimensions.rows} == {
         "age-0-100": 1,
-        "checkpoint 1": 1,
+        "checkpoint-1": 1,
         "cold-start": 1,
     }
 
@@ -216,7 +222,7 @@ def test_questions_that_nobody_can_answer_and_excluded_ones_are_in_no_slice() ->
 def test_a_dataset_without_such_facets_has_no_dimensions() -> None:
     summary = add_up(question(facets={}), question(facets={"speaker": "Ada"}))
     assert summary.dimensions is None
-    assert not {*DIMENSION_NAMES} & {*summary.totals()}
+    assert not {*LONGITUDINAL} & {*summary.totals()}
 
 
 # -- names and totals ---------------------------------------------------------------------------------
@@ -227,15 +233,19 @@ def test_totals_hold_every_dimension_and_none_where_nothing_was_measured() -> No
         question(age=7), question("wrong", age=200, checkpoint=2), question("n/a", cross_agent=True)
     )
     totals = summary.totals()
-    assert {name: totals[name] for name in DIMENSION_NAMES} == {
+    assert {name: totals[name] for name in LONGITUDINAL} == {
         "age-0-100": 1.0,
         "age-100-500": 0.0,
         "age-500-1000": None,
+        "checkpoint-1": 1.0,
+        "checkpoint-2": 0.0,
         "slope": -1.0,
         "contradiction": None,
         "cross-agent": None,
         "cold-start": None,
+        "cost-per-correct": None,
     }
+    assert [name for name in totals if name in LONGITUDINAL] == LONGITUDINAL
     assert (summary.exact("slope"), summary.bound("slope")) == (-1, -1.0)
 
 
@@ -244,19 +254,39 @@ def test_totals_hold_every_dimension_and_none_where_nothing_was_measured() -> No
     [
         ([], ["fact_recall", "contradiction_resolution"], []),
         ([{}], ["contradiction_resolution"], []),
-        ([FACETS], ["fact_recall"], ["age-0-100"]),
-        ([FACETS], ["contradiction_resolution"], ["age-0-100", "contradiction"]),
-        ([FACETS, FACETS | {"age": 1000, "checkpoint": 2}], [], ["age-0-100", "age-500-1000", "slope"]),
-        ([FACETS | {"age": 1001}], [], []),
-        ([FACETS | {"cold_start": True}], [], ["age-0-100", "cold-start"]),
-        ([{"cross_agent": True}], [], ["cross-agent"]),
+        ([FACETS], ["fact_recall"], ["age-0-100", "checkpoint-1", COST]),
+        ([FACETS], ["contradiction_resolution"], ["age-0-100", "checkpoint-1", "contradiction", COST]),
+        (
+            [FACETS | {"age": 1000, "checkpoint": 2}, FACETS],
+            [],
+            ["age-0-100", "age-500-1000", "checkpoint-1", "checkpoint-2", "slope", COST],
+        ),
+        ([FACETS | {"age": 1001}], [], ["checkpoint-1", COST]),
+        ([FACETS | {"cold_start": True}], [], ["age-0-100", "checkpoint-1", "cold-start", COST]),
+        ([{"cross_agent": True}], [], ["cross-agent", COST]),
     ],
 )
-def test_a_threshold_can_name_what_the_selected_questions_can_measure(
+def test_a_run_has_the_numbers_that_the_selected_questions_can_measure(
     facets: list[dict[str, Any]], types: list[str], names: list[str]
 ) -> None:
     assert dimension_names(facets, types) == names
-    assert [name for name in known_names(types, 5, facets=facets) if name in DIMENSION_NAMES] == names
+    assert [name for name in known_names(types, 5, facets=facets) if name in LONGITUDINAL] == names
+
+
+def test_each_checkpoint_of_the_curve_is_a_number_that_a_threshold_can_hold() -> None:
+    summary = add_up(question(), question("wrong"), question(checkpoint=10), question(checkpoint=2))
+    assert [name for name in summary.totals() if name.startswith("checkpoint")] == [
+        "checkpoint-1",
+        "checkpoint-2",
+        "checkpoint-10",
+    ]
+    assert summary.exact("checkpoint-1") == Fraction(1, 2)
+
+
+def test_what_a_correct_answer_cost_is_kept_with_the_other_totals() -> None:
+    paid = question(usage=spent(retrieve=0.5)), question("wrong", usage=spent(retrieve=0.25))
+    assert add_up(*paid).totals()[COST] == 0.75
+    assert add_up(*paid[1:]).totals()[COST] is None
 
 
 # -- what a correct answer cost -----------------------------------------------------------------------

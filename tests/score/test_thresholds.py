@@ -87,6 +87,7 @@ def test_the_grammar(text: str, dataset: str | None, name: str, value: str) -> N
         ("9" * 5000, "is not a number"),
         ("context-tokens=900", "context-tokens is better the lower it is, so it cannot have a minimum"),
         ("locomo:false_refusal=0.1", "false-refusal is better the lower it is"),
+        ("cost-per-correct=0.1", "cost-per-correct is better the lower it is"),
     ],
 )
 def test_a_bad_threshold_is_one_sentence_that_names_it(text: str, sentence: str) -> None:
