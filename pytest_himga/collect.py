@@ -241,9 +241,7 @@ def check_fixture(session: pytest.Session, items: Sequence[pytest.Item], run: Ru
     asking: dict[pytest.Module | None, pytest.Item] = {}
     for item in items:
         if case_of(item, run) is not None:
-            asking.setdefault(
-                None if isinstance(item, QuestionItem) else item.getparent(pytest.Module), item
-            )
+            asking.setdefault(None if isinstance(item, QuestionItem) else item.getparent(pytest.Module), item)
     for item in asking.values():
         _check_fixture_of(item, session, run.backend.name)
 

@@ -186,7 +186,7 @@ class Controller:
             phrases += [_said(item) for item in gates]
         measured = any(record.verdict in ("correct", "wrong") for record in self.records)
         if not measured and not phrases and (settings.gate_asked_for or not self.partial):
-            phrases.append("every question is n/a for this judge, so nothing was measured")
+            phrases.append(f"every question is n/a{_why(self.records)}, so nothing was measured")
         return phrases
 
     def exit_status(
@@ -203,9 +203,14 @@ def named(what: str, records: Sequence[Record]) -> list[str]:
         return []
     names = ", ".join(record.id for record in records[:NAMED])
     more = f" and {len(records) - NAMED} more" if len(records) > NAMED else ""
-    reasons = list(dict.fromkeys(record.reason.removeprefix(f"{what}: ") for record in records))
-    why = f" ({one_line(reasons[0], LONGEST_REASON)})" if len(reasons) == 1 else ""
+    why = _why(records, told=f"{what}: ")
     return [f"{counted(len(records), 'question')} {what}{why}: {names}{more}"]
+
+
+def _why(records: Sequence[Record], told: str = "") -> str:
+    """The one reason of all the records in brackets, without ``told`` before it; "" if there are several."""
+    reasons = {record.reason.removeprefix(told) for record in records}
+    return f" ({one_line(reasons.pop(), LONGEST_REASON)})" if len(reasons) == 1 else ""
 
 
 def _said(item: GateItem) -> str:

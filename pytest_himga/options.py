@@ -102,7 +102,7 @@ OPTIONS = (
         "timeout",
         "SECONDS",
         f"limit for one call of the backend (default {DEFAULT_TIMEOUT:g}; "
-        f"{LONG_CALL_FACTOR:g} times that for ingest_session and settle)",
+        f"{LONG_CALL_FACTOR:g} times that for ingest_session, settle and reopen)",
     ),
     Option("judge", "NAME", "evidence, lexical or package.module:attribute"),
     Option("gate", "|".join(GATE_MODES), "what decides whether the run passes", many=True),

@@ -6,7 +6,6 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_himga.data.caches import scratch_folder
@@ -15,9 +14,11 @@ from pytest_himga.data.families import FAMILIES
 from pytest_himga.data.files import files_of, is_gzip, unpack
 from pytest_himga.data.indexing import Found, Indexing
 from pytest_himga.data.progress import terminal_progress
+from pytest_himga.errors import DatasetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from pytest_himga.data.dataset import Dataset
     from pytest_himga.data.family import RawRecord, ReadOptions
@@ -183,8 +184,14 @@ def _unpacked(files: Iterable[Path]) -> Iterator[list[Path]]:
         for number, file in enumerate(files):
             if is_gzip(file):
                 copy = scratch / f"{number}.json"
-                with copy.open("wb") as target:
-                    unpack(file, target)
+                try:
+                    with copy.open("wb") as target:
+                        unpack(file, target)
+                except OSError as error:
+                    raise DatasetError(
+                        f"{file}: cannot be unpacked into {scratch.parent} ({error.strerror or error}); "
+                        "free space there"
+                    ) from error
                 data.append(copy)
             else:
                 data.append(file)

@@ -109,7 +109,8 @@ def _is_orphan(place: Path) -> bool:
 
 @cache
 def _decoder() -> Any:
-    """Steps over all of an index but its ``source``."""
+    """Steps over most of an index; refuses what is none, since it may be somebody's data."""
     import msgspec
 
-    return msgspec.json.Decoder(msgspec.defstruct("Source", [("source", str)]))
+    texts = ("code", "family", "sha256", "source")
+    return msgspec.json.Decoder(msgspec.defstruct("Head", [(name, str) for name in texts]))

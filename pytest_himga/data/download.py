@@ -160,7 +160,7 @@ class _Job:
             raise DatasetError(
                 f"{self.shown_url}: not the published file, so it was not kept: sha256 {found} ({length:,} bytes), "
                 f"published {self.sha256}{'' if self.size is None else f' ({self.size:,} bytes)'}. A proxy may have "
-                f"answered with a page of its own: look at it in a browser, take it as it is with "
+                "answered with a page of its own: look at it in a browser, take it as it is with "
                 f"--himga-allow=unverified, {self.by_hand}"
             )
         self.check_json()

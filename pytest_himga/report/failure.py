@@ -64,6 +64,8 @@ def headline(record: Record, width: int = WIDTH) -> str:
     else:
         what = f"{record.verdict} ({record.judge})" if record.judge else record.verdict
     why = record.reason if record.reason.strip() else _ABSTENTION.get(record.abstention or "", "")
+    if record.verdict == "wrong" and record.why_apart:
+        why = f"{why}; {record.why_apart}" if why else record.why_apart
     return one_line(f"{what}: {why}" if why else what, max(width, NARROWEST))
 
 

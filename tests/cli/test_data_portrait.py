@@ -7,8 +7,9 @@ import hashlib
 import json
 import os
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from chat_records import chat
@@ -16,9 +17,6 @@ from longmemeval_records import bakery, turn
 from memorystress_parts import benchmark
 
 from pytest_himga.data.published import PUBLISHED
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def sha256(path: Path) -> str:
@@ -390,6 +388,20 @@ def test_nothing_is_left_in_the_cache_but_the_index(himga, write, tmp_path: Path
     before = {file.name for file in (tmp_path / "cache").rglob("*")}
     himga("data", "check", packed)
     assert {file.name for file in (tmp_path / "cache").rglob("*")} == before
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_check_without_room_to_unpack_is_one_sentence(himga, write, monkeypatch, tmp_path: Path) -> None:
+    packed = write("chat.json", [chat()]).with_suffix(".json.gz")
+    packed.write_bytes(gzip.compress(packed.with_suffix("").read_bytes()))
+    himga("data", "info", packed)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    (scratch / "0.json").symlink_to("/dev/full")
+    monkeypatch.setattr("pytest_himga.commands.data_census.scratch_folder", lambda: nullcontext(scratch))
+    assert himga("data", "check", packed).sentence == (
+        f"himga: {packed}: cannot be unpacked into {tmp_path} (No space left on device); free space there"
+    )
 
 
 def test_a_terminal_sees_how_far_a_check_is(himga, write, monkeypatch) -> None:

@@ -339,7 +339,7 @@ def test_the_scratch_of_a_killed_check_goes_when_it_is_a_day_old(record, write, 
 
 def test_what_is_no_index_is_left_alone(record, write, opened, folder):
     folder.mkdir()
-    strange = {"a.json": b"[" * 10_000, "b.json": b"{}", "c.json": b'{"source": 1}', "d.json": b"\xff"}
+    strange = {"a.json": b"[" * 10_000, "b.json": b"{}", "c.json": b'{"source": "/gone"}', "d.json": b"\xff"}
     for name, content in strange.items():
         (folder / name).write_bytes(content)
     (folder / "e.json").mkdir()

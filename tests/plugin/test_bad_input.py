@@ -287,8 +287,8 @@ BAD_FIXTURES = {
     'question; write @pytest.fixture(scope="module") (one memory for each sample) or scope="session"',
     "two_kinds": "--himga-backend=two_kinds: the fixture has params; write one fixture for each backend, without "
     "params",
-    "bm52": "--himga-backend=bm52 is no built-in or installed backend and no fixture that the built-in items can see; did "
-    "you mean bm25?; your own is package.module:attribute, or a fixture in a conftest.py in the root directory, or "
+    "bm52": "--himga-backend=bm52 is no built-in or installed backend and no fixture that the built-in items can see; "
+    "did you mean bm25?; your own is package.module:attribute, or a fixture in a conftest.py in the root directory, or "
     "in the one folder that is named (pytest tests, or testpaths)",
 }
 

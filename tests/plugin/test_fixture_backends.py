@@ -311,7 +311,9 @@ def test_a_fixture_that_own_tests_see_and_the_built_in_items_do_not_is_a_usage_e
 
     result = run(fixture, where="tests/conftest.py")
 
-    sentence = "--himga-backend=mymem is no built-in or installed backend and no fixture that the built-in items "
+    sentence = (
+        "--himga-backend=mymem is no built-in or installed backend and no fixture that the built-in items "
+    )
     assert error_line(result).startswith(f"{sentence}can see; ")
     assert log(run) == []
     assert run(fixture, "tests", where="tests/conftest.py").ret == 0

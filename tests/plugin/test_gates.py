@@ -265,7 +265,8 @@ def test_all_n_a_is_nothing_measured(story):
     without_gate = story.run("--himga-types=adversarial")
     assert without_gate.ret == 6
     assert last(without_gate) == (
-        "himga: not measured (exit status 6): every question is n/a for this judge, so nothing was measured"
+        "himga: not measured (exit status 6): every question is n/a (unanswerable: there is no evidence to find), "
+        "so nothing was measured"
     )
     one_of_many = story.run("himga/mini/garden::what-is-ada-s-cat-called-5fcadd")
     assert one_of_many.ret == 0

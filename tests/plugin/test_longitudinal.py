@@ -402,6 +402,15 @@ def test_without_agents_and_restarts_two_questions_are_skipped_with_their_reason
     ] * 2
 
 
+def test_where_all_is_not_applicable_the_last_line_says_why(long):
+    result = long.run("--himga-types=cross_agent_recall", backend="diary:Store")
+    assert result.ret == 6
+    assert result.outlines[-1] == (
+        "himga: not measured (exit status 6): every question is n/a (the backend has no as_agent(agent_id), so it "
+        "cannot be asked as another agent), so nothing was measured"
+    )
+
+
 OWN_TESTS = """
 def test_context(himga_case, himga_context):
     assert len(himga_context.recalled) == len(himga_case.history)
