@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from pytest_himga.data.caches import index_folder
 from pytest_himga.data.errata import apply_errata, read_errata
 from pytest_himga.data.opening import Access, open_dataset
-from pytest_himga.data.progress import terminal_progress
+from pytest_himga.data.progress import announce, terminal_progress
 from pytest_himga.data.selection import select
 from pytest_himga.errors import DatasetError, SettingsError
 from pytest_himga.memory.resolve import Backend, resolve_backend
@@ -163,11 +163,6 @@ def _open_datasets(settings: Settings, shared: Mapping[str, object] | None) -> l
     ]
     apply_errata([read_errata(spec, settings.errata_base) for spec in settings.errata], datasets)
     return datasets
-
-
-def announce(text: str) -> None:
-    """Print what a person should read before the run: pytest's own terminal is not there yet."""
-    print(text, file=sys.stderr)  # noqa: T201 - a licence, a download: at most once for each dataset
 
 
 def _names_asked(dataset: Dataset, cases: list[Case], top_k: int) -> list[str]:

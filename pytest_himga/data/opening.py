@@ -7,6 +7,7 @@ A dataset is asked for by a built-in name, a published name, a name in the data 
 from __future__ import annotations
 
 import os
+import sys
 import warnings as python_warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,11 +124,15 @@ def open_dataset(
 def load_dataset(name: str) -> list[Sample]:
     """Return the samples of the dataset ``name``, see ``open_dataset``; emits its ``DatasetWarning``s.
 
-    ``demo`` is all of its parts. Raises ``UnknownDataset``, a ``ValueError``, if there is none of that name.
+    ``demo`` is all of its parts. A download is shown on stderr, with the licence. Raises
+    ``UnknownDataset``, a ``ValueError``, if there is none of that name.
     """
+    from pytest_himga.data.progress import announce, terminal_progress
+
+    access = Access(announce=announce, progress=terminal_progress(sys.stderr))
     samples: list[Sample] = []
     for part in DEMO_PARTS if name == DEMO else (name,):
-        dataset = open_dataset(part)
+        dataset = open_dataset(part, access=access)
         for text in dataset.warnings:
             python_warnings.warn(DatasetWarning(text), stacklevel=2)
         samples += dataset.samples

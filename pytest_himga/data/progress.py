@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -19,6 +20,11 @@ Reporter = Callable[[str], AbstractContextManager[Progress]]
 
 #: Seconds between two drawings: ten a second look smooth, more only cost time.
 _INTERVAL = 0.1
+
+
+def announce(text: str) -> None:
+    """Print what a person should read once: a licence, a citation, where a download goes."""
+    print(text, file=sys.stderr)  # noqa: T201 - pytest's own terminal is not there yet, and a script has none
 
 
 def terminal_progress(stream: TextIO | None, clock: Callable[[], float] = time.monotonic) -> Reporter:

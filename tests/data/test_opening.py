@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from loopback import Web
 
 from pytest_himga.data import Dataset, load_dataset, load_locomo, open_dataset, split_names
 from pytest_himga.data.families import FAMILIES
+from pytest_himga.data.memorystress import generate
 from pytest_himga.data.opening import DEMO_PARTS, Access
 from pytest_himga.data.published import PUBLISHED
 from pytest_himga.data.store import cache_folder
@@ -323,6 +325,21 @@ def test_a_sample_id_of_300_characters_gets_a_short_name(record: Record, write: 
 
 
 # -- the package -------------------------------------------------------------------------------------
+
+
+def test_load_dataset_fetches_what_is_not_here_and_says_its_licence_once(
+    web: Web, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HIMGA_DATA_MIRROR", web.root)
+    web.body = json.dumps(generate(1, 4, 5, 7).to_dict()).encode()
+    (sample,) = load_dataset("memorystress")
+    said = capsys.readouterr()
+    assert "licence Apache-2.0" in said.err
+    assert said.out == ""
+    assert len(sample.qa_pairs) == 7
+    assert load_dataset("memorystress") == [sample]
+    assert capsys.readouterr().err == ""
+    assert len(web.asked) == 1
 
 
 def test_the_demo_ships_with_the_package() -> None:
