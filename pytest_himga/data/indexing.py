@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from pytest_himga.data.family import RawRecord, ReadOptions, Skimmed
 from pytest_himga.data.files import decode_record, diagnose, shown, unreadable
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_himga.data.family import Family
-    from pytest_himga.data.stream import Chunk
+    from pytest_himga.data.stream import Chunk, Digest, Skim
 
 
 @dataclass
@@ -51,20 +53,22 @@ class Indexing:
         digests: list[tuple[str, str]] = []
         taken: dict[str, Path] = {}
         for number, (file, data) in enumerate(zip(self._paths, self._data, strict=True)):
-            digest = hashlib.sha256()
-            for chunk in chunks_of(file, data, digest):
-                raw = RawRecord({}, len(found.samples), file, found.warnings)
-                skimmed = self._skim(family, chunk, raw)
-                check_new(skimmed.sample_id, file, taken, family)
-                found.samples.append(
-                    IndexedSample(skimmed.sample_id, number, chunk.offset, len(chunk.data), skimmed.briefs)
-                )
-            digests.append((file.name, digest.hexdigest()))
+            with _Sha256() as digest:
+                for chunk in chunks_of(file, data, digest, family.skim):
+                    raw = RawRecord({}, len(found.samples), file, found.warnings)
+                    skimmed = self._skimmed(family, chunk, raw)
+                    check_new(skimmed.sample_id, file, taken, family)
+                    found.samples.append(
+                        IndexedSample(
+                            skimmed.sample_id, number, chunk.offset, len(chunk.data), skimmed.briefs
+                        )
+                    )
+                digests.append((file.name, digest.hexdigest()))
         found.sha256 = joined(digests) if is_folder else digests[0][1]
         return found
 
-    def _skim(self, family: Family, chunk: Chunk, raw: RawRecord) -> Skimmed:
-        skimmed = family.skim(chunk.data) if family.skim else None
+    def _skimmed(self, family: Family, chunk: Chunk, raw: RawRecord) -> Skimmed:
+        skimmed = chunk.skimmed
         if skimmed is None:
             data = decode_record(raw.file, bytes(chunk.data), chunk.offset)
             self._check_family(family, raw.file, data.keys())
@@ -123,11 +127,43 @@ def check_format(file: Path, family: str) -> None:
         pass
 
 
-def chunks_of(file: Path, data: Path, digest: hashlib._Hash | None = None) -> Iterator[Chunk]:
+class _Sha256:
+    """Sha256 beside the reading, in a thread: hashing leaves the interpreter to others meanwhile."""
+
+    def __init__(self) -> None:
+        self._sha256 = hashlib.sha256()
+        self._thread = ThreadPoolExecutor(1, "himga-sha256")
+        self._going_on: Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown()
+
+    def update(self, data: bytes, /) -> None:
+        """Take the next bytes; the ones before are done then, so that no more than these are kept for it."""
+        self._wait()
+        self._going_on = self._thread.submit(self._sha256.update, data)
+        time.sleep(0)
+
+    def hexdigest(self) -> str:
+        """The digest of all bytes."""
+        self._wait()
+        return self._sha256.hexdigest()
+
+    def _wait(self) -> None:
+        if self._going_on is not None:
+            self._going_on.result()
+
+
+def chunks_of(
+    file: Path, data: Path, digest: Digest | None = None, skim: Skim | None = None
+) -> Iterator[Chunk]:
     """The records of one file, see ``stream.split_records``."""
     try:
         with data.open("rb", buffering=0) as source:
-            yield from split_records(file, source, digest)
+            yield from split_records(file, source, digest, skim)
     except OSError as error:
         unreadable(file, error)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import json
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_himga.data import stream
+from pytest_himga.data.family import Skimmed
 from pytest_himga.data.stream import split_records
 from pytest_himga.errors import DatasetError
 
@@ -157,3 +159,80 @@ def test_half_a_pair_in_one_record_does_not_slow_down_the_others(tmp_path, monke
         found = [json.loads(bytes(chunk.data)) for chunk in stream.split_records(file, source)]
     assert found == records
     assert len(blanked) == 2
+
+
+# -- with a skim, which accepts or refuses what the file's first key suggests --------------------------
+
+#: Texts and objects that look like the beginning of the next record.
+lures = st.sampled_from(['}, {"id": ', '"id"', '\\"id\\"', '{"id": 1}', '}, {\\"id\\": 2}, {'])
+nested = st.recursive(
+    lures | st.integers(0, 9) | halves,
+    lambda inner: st.lists(inner, max_size=3) | st.builds(lambda v: {"id": v, "x": v}, inner),
+    max_leaves=6,
+)
+listed = st.lists(st.builds(lambda v, w: {"id": v, "more": w}, nested, nested), min_size=1, max_size=6)
+
+
+def skim_of(refused: set[int]):
+    """Accepts whole JSON with a number of its own, but for the calls that are refused."""
+    from msgspec import DecodeError, Raw
+    from msgspec.json import Decoder
+
+    decode = Decoder(dict[str, Raw]).decode
+    calls = []
+
+    def skim(view: memoryview) -> Skimmed | None:
+        calls.append(bytes(view))
+        try:
+            decode(view)
+        except DecodeError:
+            return None
+        return None if len(calls) in refused else Skimmed(str(len(calls)), [])
+
+    return skim
+
+
+@given(listed, st.sets(st.integers(1, 8)), st.sampled_from([None, 1, 40]), st.integers(1, 60))
+@settings(max_examples=300)
+def test_a_guess_at_where_a_record_ends_changes_nothing(found, refused, indent, block):
+    data = json.dumps(found, indent=indent).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stream, "BLOCK", block)
+        chunks = [
+            (chunk.offset, bytes(chunk.data), chunk.skimmed)
+            for chunk in split_records(FILE, io.BytesIO(data), None, skim_of(refused))
+        ]
+    assert [json.loads(piece) for _, piece, _ in chunks] == found
+    assert [(offset, piece) for offset, piece, _ in chunks] == split(data)
+
+
+def test_records_that_begin_alike_are_read_in_one_pass():
+    data = json.dumps([{"id": n, "more": [{"id": 7}, {"x": '}, {"id": 1'}] * 20} for n in range(9)]).encode()
+    seen = []
+
+    def skim(view: memoryview) -> Skimmed | None:
+        seen.append(bytes(view))
+        try:
+            json.loads(bytes(view))
+        except ValueError:
+            return None
+        return Skimmed(str(len(seen)), [])
+
+    chunks = [(bytes(c.data), c.skimmed) for c in split_records(FILE, io.BytesIO(data), None, skim)]
+    assert [json.loads(piece)["id"] for piece, _ in chunks] == list(range(9))
+    assert all(skimmed is not None for _, skimmed in chunks)
+
+
+def test_a_key_that_never_comes_again_does_not_make_it_read_the_whole_file(monkeypatch):
+    monkeypatch.setattr(stream, "BLOCK", 100)
+    records = [{"first": 1}, *({"n": n, "text": "x" * 50} for n in range(500))]
+    source = io.BytesIO(json.dumps(records).encode())
+    read = []
+
+    def skim(view: memoryview) -> Skimmed:
+        read.append(source.tell())
+        return Skimmed(str(len(read)), [])
+
+    assert sum(1 for _ in split_records(FILE, source, None, skim)) == 501
+    assert read[0] <= 400
+    assert max(b - a for a, b in itertools.pairwise(read)) <= 800
