@@ -220,17 +220,22 @@ def by_sample(items: Sequence[pytest.Item], run: Run) -> list[pytest.Item]:
     return [*others, *ordered]
 
 
-def _by_checkpoint(items: Sequence[pytest.Item], run: Run, *, whole: bool) -> list[pytest.Item]:
+def _by_checkpoint(items: Sequence[pytest.Item], run: Run, *, whole: bool) -> Sequence[pytest.Item]:
     """One sample's items in the order of their checkpoints; module by module unless ``whole``."""
-    modules = dict.fromkeys(item.getparent(pytest.Module) for item in items)
-    places = {module: 0 if whole else place for place, module in enumerate(modules)}
+    checkpoints = [_checkpoint_of(item, run) for item in items]
+    if len(set(checkpoints)) < 2:
+        return items
+    modules = [item.getparent(pytest.Module) for item in items]
+    places = {module: 0 if whole else place for place, module in enumerate(dict.fromkeys(modules))}
+    keys = [(places[module], checkpoint) for module, checkpoint in zip(modules, checkpoints, strict=True)]
+    return [items[n] for n in sorted(range(len(items)), key=keys.__getitem__)]
 
-    def key(item: pytest.Item) -> tuple[int, int]:
-        case = case_of(item, run)
-        checkpoint = case.brief.facets.get("checkpoint", 0) if case is not None else 0
-        return places[item.getparent(pytest.Module)], checkpoint if isinstance(checkpoint, int) else 0
 
-    return sorted(items, key=key)
+def _checkpoint_of(item: pytest.Item, run: Run) -> int:
+    """The number of the checkpoint at which an item's question is asked; 0 where there are none."""
+    case = case_of(item, run)
+    checkpoint = case.brief.facets.get("checkpoint") if case is not None else None
+    return checkpoint if isinstance(checkpoint, int) else 0
 
 
 def check_fixture(session: pytest.Session, items: Sequence[pytest.Item], run: Run) -> None:
