@@ -104,6 +104,9 @@ class Project:
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+        # Python takes bytecode of the same second and size for that of the text that was there before.
+        for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+            compiled.unlink()
         return path
 
     def run(self, *args: str, data: str = "mini.json", backend: str = "bm25") -> pytest.RunResult:
