@@ -13,9 +13,9 @@ from pytest_himga.data.schema import Case
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_himga.data.errata import AppliedErrata
+    from pytest_himga.data.erratum import AppliedErrata
     from pytest_himga.data.family import Family, ReadOptions
-    from pytest_himga.data.index import OpenedIndex
+    from pytest_himga.data.indexed import OpenedIndex
     from pytest_himga.data.schema import Sample
 
 

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_himga.data.erratum import AppliedErrata, ErrataList, Erratum
 from pytest_himga.data.files import exists, shown, unreadable
 from pytest_himga.errors import DatasetError, nearest
 
@@ -36,52 +36,6 @@ SHIPPED = {"locomo-audit": "errata_lists/locomo_audit.toml"}
 _KEYS = {"id", "exclude", "gold", "reason", "source", "only"}
 _TOP = {"sha256", "dataset", "source", "question"}
 _NAMED = 3
-
-
-@dataclass(frozen=True)
-class Erratum:
-    """What is wrong with one question: it is left out, or ``gold`` stands in for the file's own.
-
-    ``only_evidence`` leaves it out where its evidence is judged, and counts it everywhere else.
-    """
-
-    reason: str
-    source: str
-    gold: str | None = None
-    only_evidence: bool = False
-
-    @property
-    def exclude(self) -> bool:
-        """Whether the question is left out rather than corrected."""
-        return self.gold is None
-
-
-@dataclass(frozen=True)
-class ErrataList:
-    """A list as read. ``sha256`` is the list's own digest, ``data_sha256`` that of the data it is about."""
-
-    name: str
-    sha256: str
-    entries: Mapping[str, Erratum]
-    data_sha256: str | None = None
-    dataset: str | None = None
-
-
-@dataclass
-class AppliedErrata:
-    """What the lists say of one dataset, by (sample name, uid)."""
-
-    lists: list[ErrataList] = field(default_factory=list)
-    by_question: dict[tuple[str, str], Erratum] = field(default_factory=dict)
-
-    def as_json(self) -> list[dict[str, str]]:
-        """The lists as ``run.json`` names them."""
-        return [{"name": one.name, "sha256": one.sha256} for one in self.lists]
-
-    @property
-    def label(self) -> str:
-        """The lists as a provenance line names them."""
-        return ", ".join(f"{one.name} {one.sha256[:12]}" for one in self.lists)
 
 
 def read_errata(spec: str, base: Path | None = None) -> ErrataList:

@@ -13,14 +13,15 @@ import json
 import os
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_himga.data.caches import remove_copies, tidy
-from pytest_himga.data.files import files_of, is_gzip, unreadable
+from pytest_himga.data.files import files_of, is_gzip
 from pytest_himga.data.identity import slug_of_name
+from pytest_himga.data.indexed import FileState, Index, IndexedSample, OpenedIndex, state_of
 from pytest_himga.data.schema import Brief
 from pytest_himga.errors import DatasetError
 
@@ -35,63 +36,6 @@ _TICK_NS = 100_000_000
 #: A file server's clock may be ahead of ours by this much; a stamp beyond it is no recent write, and would
 #: have the file read again at every start until its time has come.
 _SKEW_NS = 600_000_000_000
-
-
-@dataclass(frozen=True)
-class FileState:
-    """What tells that a file is still the one that was read; ``unpacked`` names the copy of a ``.gz``."""
-
-    name: str
-    size: int
-    mtime_ns: int
-    inode: int
-    unpacked: str = ""
-
-
-@dataclass
-class IndexedSample:
-    """One sample: its record is the ``length`` bytes from ``offset`` of the uncompressed file ``file``."""
-
-    sample_id: str
-    file: int
-    offset: int
-    length: int
-    briefs: list[Brief]
-
-
-@dataclass
-class Index:
-    """What is kept.
-
-    ``sha256`` is hex over the uncompressed bytes, so that a file and its ``.gz`` are one version of the
-    data; for a folder over the sorted (name, sha256) pairs of its files. ``source`` is the dataset's own
-    path, "" where that is no text; ``code`` is a digest of the code that made it; ``young`` says that a file
-    had only just been written.
-    """
-
-    code: str
-    family: str
-    sha256: str
-    young: bool
-    files: list[FileState]
-    samples: list[IndexedSample] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    source: str = ""
-
-
-@dataclass(frozen=True)
-class OpenedIndex:
-    """An index that fits. ``paths`` are the dataset's files as asked for, ``data`` the same uncompressed."""
-
-    index: Index
-    paths: list[Path]
-    data: list[Path]
-
-    def check_unchanged(self, file: int) -> None:
-        """Refuse to read on in a file that is no longer the one that was indexed."""
-        kept = self.index.files[file]
-        if state_of(self.paths[file], kept.unpacked) != kept:
-            raise DatasetError(f"{self.paths[file]}: the file changed while the run went on; run it again")
 
 
 def open_index(path: Path, families: Sequence[Family], options: ReadOptions, folder: Path) -> OpenedIndex:
@@ -130,15 +74,6 @@ def open_index(path: Path, families: Sequence[Family], options: ReadOptions, fol
     ]
     index.warnings = [_with_paths(text, paths) for text in index.warnings]
     return OpenedIndex(index, paths, data)
-
-
-def state_of(path: Path, unpacked: str = "") -> FileState:
-    """What tells this version of the file from any other; raises ``DatasetError``."""
-    try:
-        found = path.stat()
-    except OSError as error:
-        unreadable(path, error)
-    return FileState(path.name, found.st_size, found.st_mtime_ns, found.st_ino, unpacked)
 
 
 def _build(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from pytest_himga.data.family import RawRecord, ReadOptions, Skimmed
 from pytest_himga.data.files import decode_record, diagnose, shown, unreadable
-from pytest_himga.data.index import IndexedSample
+from pytest_himga.data.indexed import IndexedSample
 from pytest_himga.data.schema import Brief
 from pytest_himga.data.stream import READ_WHOLE, split_records
 from pytest_himga.data.whole import check_new
@@ -116,15 +116,6 @@ class Indexing:
         raise DatasetError(
             f"{self._paths[0]}: no known format; the first record's keys are {found}; known: {known}"
         )
-
-
-def check_format(file: Path, family: str) -> None:
-    """Raise ``DatasetError`` unless ``file`` is JSON to its end, with a record that has the family's keys."""
-    from pytest_himga.data.families import FAMILIES
-
-    Indexing([file], [file], [FAMILIES[family]], ReadOptions()).family(file)
-    for _ in chunks_of(file, file):
-        pass
 
 
 class _Sha256:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pytest_himga.data.identity import uid_of
 
 if TYPE_CHECKING:
-    from pytest_himga.data.errata import Erratum
+    from pytest_himga.data.erratum import Erratum
 
 
 class QuestionType(StrEnum):

@@ -164,7 +164,7 @@ class Store:
     ) -> tuple[Path, str]:
         """Download it to its place, whatever lies elsewhere; returns path and sha256, see ``obtain``."""
         from pytest_himga.data.download import fetch, if_heard
-        from pytest_himga.data.indexing import check_format
+        from pytest_himga.data.families import check_format
 
         say = if_heard(announce)
         url = url_of(published, self._mirror)

@@ -15,7 +15,7 @@ from pytest_himga.data import Case, Dataset, QuestionType, select
 from pytest_himga.data.dataset import StoredSamples
 from pytest_himga.data.family import ReadOptions
 from pytest_himga.data.identity import order_of, slug_of_name, uid_of
-from pytest_himga.data.index import Index, IndexedSample, OpenedIndex
+from pytest_himga.data.indexed import Index, IndexedSample, OpenedIndex
 from pytest_himga.data.locomo import LABELS, LOCOMO, type_labels
 from pytest_himga.data.schema import Brief
 from pytest_himga.data.selection import Subset, parse_subset
