@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import re
@@ -235,7 +236,7 @@ def workers(bench: Bench, rounds: int) -> None:
     write_longmemeval(file, 2.0, 60)
     sessions = len(json.loads(file.read_text(encoding="utf-8"))[0]["haystack_sessions"])
     work = 60 * (sessions * 0.06 + 0.04)
-    repeats = max(1, round(30 / work))
+    repeats = math.ceil(30 / work)
     datasets = ",".join(f"wait{n}={file}" for n in range(repeats))
     ours = [f"--himga-dataset={datasets}", "--himga-backend=slow:Slow", "--himga-gate=none"]
     times: dict[int, list[float]] = {1: [], 2: []}
