@@ -9,13 +9,14 @@
     ├── SelectionError       a filter names nothing, or leaves no question
     ├── BackendError         the memory under test broke its contract, raised or hung
     │   └── BackendTimeout   ... did not come back in time
+    ├── LLMError             an answer or a verdict could not be got from a model's server
     └── NotApplicable        the memory under test cannot be asked this question, by its own design
 
 ``DatasetWarning`` is what a loader says about a defect that it could mend.
 
 The first three end a run before any work, as one sentence (``pytest.UsageError``; the translation
-happens in ``plugin.py``). A ``BackendError`` never ends a run: it makes questions *unscored*, and
-``NotApplicable`` makes one n/a.
+happens in ``plugin.py``). A ``BackendError`` or an ``LLMError`` never ends a run: it makes questions
+*unscored*, and ``NotApplicable`` makes one n/a.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from pytest_himga.memory.protocol import Usage
 
 
 class HimgaError(Exception):
@@ -64,6 +67,18 @@ class BackendError(HimgaError):
 
 class BackendTimeout(BackendError):
     """A call that did not come back in time; the memory cannot be used any further."""
+
+
+class LLMError(HimgaError):
+    """A model's server failed, refused, or replied with what cannot be used; the text is free of keys.
+
+    ``usage`` is what the failed attempts have cost.
+    """
+
+    def __init__(self, message: str, *, usage: Usage | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.usage = usage
 
 
 class NotApplicable(HimgaError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,28 +28,37 @@ class Recalled:
 
 @dataclass(frozen=True)
 class Usage:
-    """What was spent: number of calls, tokens in and out, cost in the price list's currency."""
+    """What was spent: number of calls, tokens in and out, cost in the price list's currency.
+
+    The rest is filled by himga's own models: of the ``calls``, failed attempts included, ``retries`` were
+    not the first of their request, and ``untold`` brought no token counts; ``cached`` requests cost no call.
+    """
 
     calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float = 0.0
+    retries: int = 0
+    untold: int = 0
+    cached: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.calls + other.calls,
-            self.tokens_in + other.tokens_in,
-            self.tokens_out + other.tokens_out,
-            self.cost + other.cost,
-        )
+        return Usage(*(mine + its for mine, its in zip(self._values, other._values, strict=True)))
 
     def __sub__(self, other: Usage) -> Usage:
-        return Usage(
-            self.calls - other.calls,
-            self.tokens_in - other.tokens_in,
-            self.tokens_out - other.tokens_out,
-            self.cost - other.cost,
-        )
+        return Usage(*(mine - its for mine, its in zip(self._values, other._values, strict=True)))
+
+    @property
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(vars(self).values())
+
+    def as_json(self) -> dict[str, float]:
+        """What ``results.jsonl`` keeps: of the last three only what happened."""
+        return {name: value for name, value in vars(self).items() if value or name in _ALWAYS}
+
+
+#: The keys of a usage in ``results.jsonl`` that are there even if they are 0.
+_ALWAYS = ("calls", "tokens_in", "tokens_out", "cost")
 
 
 class Memory(Protocol):
@@ -57,7 +66,8 @@ class Memory(Protocol):
 
     Found by presence, all optional: ``ingest_session(session)`` (instead of ``ingest``), ``settle()``
     (return when what was ingested can be found), ``answer(question) -> str``, ``usage() -> Usage``
-    (totals so far), ``close()``, and the attributes ``version`` (text), ``deterministic`` and
+    (totals so far), ``profile() -> dict`` (what it knows of its user, shown to an LLM that answers),
+    ``close()``, and the attributes ``version`` (text), ``deterministic`` and
     ``concurrent`` (bool; nothing reads these two yet).
 
     Two more are for datasets with several agents and restarts. ``as_agent(agent_id)`` returns a view: it
