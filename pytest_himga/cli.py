@@ -1,8 +1,8 @@
 """The ``himga`` command: what can be done with datasets and results without running pytest.
 
 Exit status: 0 fine; 1 something is broken, missing or not what it should be; 2 a command line or an
-environment that cannot be used; 130 broken off with Ctrl-C; 141 the reader of the output went away. Every
-error is one sentence on stderr.
+environment that cannot be used; 6 a judge that could not be measured; 130 broken off with Ctrl-C; 141 the
+reader of the output went away. Every error is one sentence on stderr.
 """
 
 from __future__ import annotations
@@ -38,7 +38,14 @@ class Command:
     module: str
 
 
-COMMANDS = (Command("data", "find, fetch, describe and check datasets", "pytest_himga.commands.data"),)
+COMMANDS = (
+    Command("data", "find, fetch, describe and check datasets", "pytest_himga.commands.data"),
+    Command(
+        "calibrate",
+        "try a judge on answers that are known to be right or wrong",
+        "pytest_himga.commands.calibrate",
+    ),
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -10,7 +10,7 @@ from pytest_himga.report.text import Line, counted, one_line
 from pytest_himga.results import notes_of, reports_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_himga.collect import Wanted
     from pytest_himga.controller import Controller
@@ -23,18 +23,32 @@ SHOWN_IN_FULL = 10
 class Display:
     """Writes to pytest's terminal reporter, where there is one."""
 
-    def __init__(self, config: Any, controller: Controller, note: str) -> None:
+    def __init__(self, config: Any, controller: Controller) -> None:
         self._config = config
         self._controller = controller
-        self._note = note
+        #: A warning for the header, "" if there is none.
+        self.note = ""
         self._failures: Failures | None = None
+        self._told = False
 
     def header(self) -> list[str]:
         """The lines below pytest's own header."""
         from pytest_himga.collect import WANTED
 
         wanted = self._config.stash[WANTED]
-        return header_lines(self._controller.run, wanted, self._note, self._config.option.verbose)
+        return header_lines(self._controller.run, wanted, self.note, self._config.option.verbose)
+
+    def planned(self, nodeids: Iterable[str]) -> None:
+        """Say how many requests to models are planned, before the first one; also with ``-q``."""
+        reporter = self._config.pluginmanager.getplugin("terminalreporter")
+        run = self._controller.run
+        if self._told or reporter is None or only_lists(self._config.option):
+            return
+        self._told = True
+        ids = set(nodeids)
+        if planned := run.lineup.planned(case for case in run.cases if case.id in ids):
+            reporter.ensure_newline()
+            reporter.write_line(f"himga: planned model calls: {planned}, fewer with what is in the cache")
 
     def shorten(self, reporter: Any) -> None:
         """Before pytest prints FAILURES and ERRORS."""
@@ -75,9 +89,14 @@ def header_lines(run: Run, wanted: Wanted, note: str, verbosity: int) -> list[st
             lines.append(f"himga: {dataset.name}: {counted(count, 'warning')} from the data{told}")
             if verbosity > 0:
                 lines += [f"  {one_line(text, 400)}" for text in dataset.warnings]
+    lineup = run.lineup
+    by_code = lineup.answerer not in (None, "none", "backend")
+    answers = by_code or (False if lineup.answerer == "none" else answers)
     default = "told by the backend" if answers is None else "lexical" if answers else "evidence"
-    judge = settings.judge or default
-    lines.append(f"himga: backend {run.backend.name}, judge {judge}, k {settings.top_k}")
+    answerer = f", answerer {lineup.answerer}" if lineup.answerer else ""
+    judge = lineup.judge or default
+    lines.append(f"himga: backend {run.backend.name}{answerer}, judge {judge}, k {settings.top_k}")
+    lines += [f"himga: {line}" for line in lineup.lines()]
     lines.append(f"himga: gate {', '.join(settings.gates)} ({settings.gate_reason})")
     if note:
         lines.append(f"himga: warning: {note}")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_himga.data.schema import Case
     from pytest_himga.engine.engine import Result
-    from pytest_himga.judge.verdict import Judge, Verdict
+    from pytest_himga.judge.verdict import Verdict
     from pytest_himga.memory.protocol import Context
     from pytest_himga.run import Run
 
@@ -44,6 +44,18 @@ class MemoryHandle:
     def retrieve(self, query: str) -> Any:
         """What the memory returns for ``query``, as it returns it (with neutral ids)."""
         return self._run.engine.retrieve(self._case, query)
+
+
+class JudgeHandle:
+    """The judge of the run, which a test may ask about any answer; waits for an async one too."""
+
+    def __init__(self, run: Run, name: str) -> None:
+        self._run = run
+        self.name = name
+
+    def judge(self, case: Case, answer: str | None, context: Context) -> Verdict:
+        """The verdict; raises ``BackendError`` if the judge fails."""
+        return self._run.engine.ask_judge(case, answer, context)
 
 
 @pytest.fixture
@@ -143,10 +155,11 @@ def himga_answer(request: pytest.FixtureRequest, himga_case: Case) -> str | None
 
 
 @pytest.fixture
-def himga_judge(request: pytest.FixtureRequest, himga_case: Case) -> Judge:
+def himga_judge(request: pytest.FixtureRequest, himga_case: Case) -> JudgeHandle:
     """The judge of this run: `.judge(himga_case, answer, himga_context)` returns a Verdict."""
     with _unscored_if_broken(request, himga_case):
-        return request.config.stash[RUN].engine.judge(himga_case)
+        run = request.config.stash[RUN]
+        return JudgeHandle(run, run.engine.judge(himga_case).name)
 
 
 @pytest.fixture

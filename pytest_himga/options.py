@@ -15,7 +15,7 @@ LABELS = ("locomo", "himga")
 SESSION_ORDERS = ("time", "file")
 #: The lists of errata that are shipped; a test holds them against the data room.
 ERRATA_LISTS = ("locomo-audit",)
-ALLOWANCES = ("unverified",)
+ALLOWANCES = ("unverified", "judge")
 ITEMS = ("on", "off")
 DEFAULT_TOP_K = 10
 #: Seconds. A retrieve that takes longer is an outage for a CI; feeding a session may call an LLM.
@@ -69,7 +69,12 @@ OPTIONS = (
     ),
     Option("backend-option", "KEY=VALUE", "passed to the backend's factory if it takes KEY", many=True),
     Option("data-dir", "DIR", "folder that datasets are looked up in"),
-    Option("offline", "", "download nothing: say how to get a missing dataset by hand", switch=True),
+    Option(
+        "offline",
+        "",
+        "open no connection: no download, and models' replies from the cache only",
+        switch=True,
+    ),
     Option(
         "errata",
         "FILE|NAME",
@@ -80,7 +85,7 @@ OPTIONS = (
     Option(
         "allow",
         ",".join(ALLOWANCES),
-        "go on although: the data are not the published ones (unverified)",
+        "go on although: the data are not the published ones (unverified), the judge failed its probe (judge)",
         many=True,
     ),
     Option("samples", "NAME,...", "only these samples", many=True),
@@ -104,7 +109,52 @@ OPTIONS = (
         f"limit for one call of the backend (default {DEFAULT_TIMEOUT:g}; "
         f"{LONG_CALL_FACTOR:g} times that for ingest_session, settle and reopen)",
     ),
-    Option("judge", "NAME", "evidence, lexical or package.module:attribute"),
+    Option(
+        "answerer",
+        "NAME",
+        "who answers from what was retrieved: none, backend, llm or package.module:attribute "
+        "(default: the backend if it answers)",
+    ),
+    Option(
+        "answer-profile",
+        "NAME|FILE",
+        "prompt of the LLM that answers: strict (default), benchmark, or a TOML file",
+    ),
+    Option("model", "NAME", "model of the LLM that answers"),
+    Option(
+        "base-url",
+        "URL",
+        "its OpenAI-compatible server (default: OPENAI_BASE_URL, else OpenAI); "
+        "its key is HIMGA_API_KEY or OPENAI_API_KEY in the environment",
+    ),
+    Option("model-option", "KEY=VALUE", "a parameter that is sent along, e.g. temperature=0", many=True),
+    Option("judge", "NAME", "evidence, lexical, llm or package.module:attribute"),
+    Option(
+        "judge-profile",
+        "NAME|FILE",
+        "rules of the LLM that judges: strict, lenient, lenient-evidence, longmemeval, memorystress, or a TOML file "
+        "(default: by the dataset)",
+    ),
+    Option("judge-model", "NAME", "model of the LLM that judges (default: --himga-model)"),
+    Option(
+        "judge-base-url",
+        "URL",
+        "its server (default: --himga-base-url); its key is HIMGA_JUDGE_API_KEY, or the other's",
+    ),
+    Option("judge-model-option", "KEY=VALUE", "a parameter that is sent along", many=True),
+    Option("judge-votes", "K", "ask the LLM that judges K times (odd), the majority counts (default 1)"),
+    Option(
+        "judge-probe",
+        "",
+        "first try the judge on answers that are known to be right or wrong; no question is asked if it fails",
+        switch=True,
+    ),
+    Option(
+        "cache",
+        "off|read|refresh|PATH",
+        "models' replies: kept in .himga/cache or PATH and never paid twice; off, only read, or all asked anew",
+        many=True,
+    ),
     Option("gate", "|".join(GATE_MODES), "what decides whether the run passes", many=True),
     Option(
         "min-score", "[DATASET:][NAME=]VALUE", "least score that passes, e.g. 0.7 or temporal=0.5", many=True

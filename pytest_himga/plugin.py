@@ -90,13 +90,12 @@ def _start_controller(config: pytest.Config, run: Run) -> None:
     from pytest_himga.display import Display
 
     controller = Controller(run, builtin=config.stash[WANTED].builtin)
-    note = ""
+    display = Display(config, controller)
     if getattr(config.option, "dist", "no") != "no":
         from pytest_himga.xdist import ControllerHooks, check_dist
 
-        note = check_dist(config)
-        config.pluginmanager.register(ControllerHooks(run, controller), "himga-xdist")
-    display = Display(config, controller, note)
+        display.note = check_dist(config)
+        config.pluginmanager.register(ControllerHooks(run, controller, display), "himga-xdist")
     config.pluginmanager.register(RunHooks(controller, display), "himga-run")
     config.pluginmanager.register(SummaryHook(display), "himga-summary")
 
@@ -208,9 +207,12 @@ class RunHooks:
         """What will be measured."""
         return self._display.header()
 
+    @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """The items that will run here (with ``-n`` there are none: the workers tell theirs)."""
         self._controller.tally.expect(item.nodeid for item in session.items)
+        if session.items:
+            self._display.planned(case.id for case in self._controller.run.selected)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

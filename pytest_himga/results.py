@@ -31,7 +31,12 @@ def reports_of(controller: Controller) -> list[DatasetReport]:
                 sha256=datasets[name].sha256,
                 items=summary.all.n,
                 backend=controller.run.backend.name,
-                judge=judge_name(controller),
+                judge=judge_name(controller, name),
+                models=[
+                    str(llm)
+                    for llm in (controller.run.lineup.answering, controller.run.lineup.judge_of(name))
+                    if llm
+                ],
                 top_k=controller.run.settings.top_k,
                 plugin_version=__version__,
                 backend_version=controller.tally.backend_version,
@@ -45,9 +50,10 @@ def reports_of(controller: Controller) -> list[DatasetReport]:
     ]
 
 
-def judge_name(controller: Controller) -> str:
-    """The judge that gave the verdicts; ``-`` where none did."""
-    return next((record.judge for record in controller.records if record.judge), "-")
+def judge_name(controller: Controller, dataset: str | None = None) -> str:
+    """The judge that gave the verdicts of a dataset, or of all (several by commas); ``-`` where none did."""
+    records = (record for record in controller.records if dataset in (None, record.dataset))
+    return ",".join(dict.fromkeys(record.judge for record in records if record.judge)) or "-"
 
 
 def notes_of(controller: Controller) -> list[str]:
@@ -70,6 +76,7 @@ def notes_of(controller: Controller) -> list[str]:
     # is named nowhere else.
     notes += named("unscored", [] if controller.too_many_unscored else controller.asked_in_vain)
     notes += named("not run", controller.not_run)
+    notes += [*controller.run.lineup.notes, *tally.notes]
     if controller.run.folder.problem:
         notes.append(controller.run.folder.problem)
     return notes
@@ -100,10 +107,10 @@ def _document(controller: Controller, exit_status: int) -> dict[str, Any]:
         datasets=[_dataset_entry(controller, dataset) for dataset in run.datasets],
         backend={"name": run.backend.name, "version": tally.backend_version, "options": options},
         k=settings.top_k,
-        answerer="backend" if tally.answers else "none",
+        answerer=run.lineup.answerer or ("backend" if tally.answers else "none"),
         judge=judge_name(controller),
-        profiles={},
-        models={},
+        profiles=run.lineup.profiles,
+        models=run.lineup.models,
         settings=settings.as_json(),
         totals={name: summary.totals() for name, summary in controller.summaries.items()},
         gates=[

@@ -19,7 +19,8 @@ from pytest_himga.data.errata import apply_errata, read_errata
 from pytest_himga.data.opening import Access, open_dataset
 from pytest_himga.data.progress import announce, terminal_progress
 from pytest_himga.data.selection import select
-from pytest_himga.errors import DatasetError, SettingsError
+from pytest_himga.errors import DatasetError
+from pytest_himga.lineup import Lineup, make_lineup
 from pytest_himga.memory.resolve import Backend, resolve_backend
 from pytest_himga.report.run_folder import RunFolder, new_run_id
 from pytest_himga.score.summary import known_names
@@ -48,6 +49,7 @@ class Run:
     datasets: list[Dataset]
     cases: list[Case]
     backend: Backend
+    lineup: Lineup = field(default_factory=Lineup)
     thresholds: Mapping[str, list[Threshold]] = field(default_factory=dict)
     selected: list[Case] = field(default_factory=list)
 
@@ -81,7 +83,8 @@ class Run:
         """The engine, made when the first question is asked."""
         from pytest_himga.engine.engine import Engine
 
-        engine = Engine(self.settings, self.backend, self.folder, self.run_id, self.worker)
+        families = {dataset.name: dataset.family for dataset in self.datasets}
+        engine = Engine(self.settings, self.backend, self.folder, self.run_id, self.worker, families)
         engine.expect(self.selected)
         return engine
 
@@ -107,8 +110,9 @@ def start_run(settings: Settings, *, worker: str = "main", shared: Mapping[str, 
         datasets = _open_datasets(settings, shared)
         cases = select(datasets, samples=settings.samples, types=settings.types, subset=settings.subset)
     backend = resolve_backend(settings.backend, settings.backend_options)
-    _check_judge(settings, backend)
     asked = {case.dataset for case in cases}
+    families = {dataset.name: dataset.family for dataset in datasets if dataset.name in asked}
+    lineup = make_lineup(settings.models, backend, families, settings.top_k)
     names = {
         dataset.name: _names_asked(dataset, cases, settings.top_k)
         for dataset in datasets
@@ -121,6 +125,7 @@ def start_run(settings: Settings, *, worker: str = "main", shared: Mapping[str, 
         datasets=datasets,
         cases=cases,
         backend=backend,
+        lineup=lineup,
         thresholds=check_thresholds(settings.thresholds, names),
     )
     if shared and shared["digests"] != run.digests:
@@ -179,15 +184,3 @@ def _names_asked(dataset: Dataset, cases: list[Case], top_k: int) -> list[str]:
         unrecoverable=len(scored) < len(briefs),
         errata=dataset.errata is not None,
     )
-
-
-def _check_judge(settings: Settings, backend: Backend) -> None:
-    from pytest_himga.judge.resolve import resolve_judge
-
-    if settings.judge is not None:
-        resolve_judge(settings.judge)
-    if settings.judge == "lexical" and backend.answers is False:
-        raise SettingsError(
-            f"--himga-judge=lexical judges answers, and backend {backend.name} has no answer(question); "
-            "give it one, or leave the judge out to judge the evidence"
-        )

@@ -30,8 +30,15 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from pytest_himga.models import ModelSettings
     from pytest_himga.score.record import Record
     from pytest_himga.score.thresholds import Threshold
+
+
+def _no_models() -> ModelSettings:
+    from pytest_himga.models import ModelSettings
+
+    return ModelSettings()
 
 
 @dataclass(frozen=True)
@@ -56,7 +63,7 @@ class Settings:
     builtin_items: bool = True
     top_k: int = DEFAULT_TOP_K
     timeout: float = DEFAULT_TIMEOUT
-    judge: str | None = None
+    models: ModelSettings = field(default_factory=_no_models)
     gates: tuple[str, ...] = ("verdict",)
     gate_reason: str = ""
     gate_asked_for: bool = False
@@ -101,6 +108,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = Non
     """
     source = _Source(config, os.environ if environ is None else environ)
     from pytest_himga.data.opening import split_names
+    from pytest_himga.models import read_models
     from pytest_himga.score.thresholds import parse_allowance
 
     base = source.base("dataset")
@@ -142,7 +150,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] | None = Non
         builtin_items=source.choice("items", ITEMS) == "on",
         top_k=source.number("top-k", DEFAULT_TOP_K, whole=True),
         timeout=source.number("timeout", DEFAULT_TIMEOUT),
-        judge=source.one("judge"),
+        models=read_models(source, source.environ),
         gates=gates,
         gate_reason=reason,
         gate_asked_for=asked,

@@ -21,7 +21,7 @@ class Tally:
     ``by_id`` are the selected questions; ``expected`` those of them that will run. ``dead`` are the workers
     that died, ``lost`` the questions that they were running, each with its worker. ``scopes`` tell for each
     sample which worker fed it into which scope ("": it died before it could say). ``returned`` is the most
-    things that a ``retrieve`` brought.
+    things that a ``retrieve`` brought; ``notes`` are what the models' clients have to say, each once.
     """
 
     by_id: Mapping[str, Case]
@@ -35,6 +35,7 @@ class Tally:
     blank_turns: dict[str, int] = field(default_factory=dict)
     backend_version: str | None = None
     answers: bool | None = None
+    notes: dict[str, None] = field(default_factory=dict)
     _outages: set[str] = field(default_factory=set)
 
     def expect(self, nodeids: Iterable[str]) -> None:
@@ -91,6 +92,7 @@ class Tally:
         sample = f"{record.dataset}/{record.sample}"
         self.blank_turns[sample] = max(self.blank_turns.get(sample, 0), aside["blank"])
         self.backend_version = self.backend_version or aside["version"]
+        self.notes |= dict.fromkeys(aside["notes"])
         if aside["answers"] is not None:
             self.answers = aside["answers"]
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
     from pytest_himga.controller import Controller
+    from pytest_himga.display import Display
     from pytest_himga.run import Run
 
 _IN_BRACKETS = re.compile(r"([A-Za-z0-9_-]+)/([A-Za-z0-9_-]+)/")
@@ -100,9 +101,10 @@ class SampleScheduling(LoadScopeScheduling):
 class ControllerHooks:
     """What the controller of a parallel run does beside pytest's own hooks."""
 
-    def __init__(self, run: Run, controller: Controller) -> None:
+    def __init__(self, run: Run, controller: Controller, display: Display) -> None:
         self._run = run
         self._controller = controller
+        self._display = display
 
     def pytest_configure_node(self, node: WorkerController) -> None:
         """Tell a worker which run it belongs to."""
@@ -122,6 +124,9 @@ class ControllerHooks:
     def pytest_xdist_node_collection_finished(self, node: WorkerController, ids: list[str]) -> None:  # noqa: ARG002 - a hook's signature
         """Every worker collects the same items: these are the ones to expect results of."""
         self._controller.tally.expect(ids)
+        asked = self._run.by_id.keys() & set(ids)
+        # Tests of the user's may ask any of them.
+        self._display.planned(asked or self._run.by_id)
 
     def pytest_testnodedown(self, node: WorkerController, error: object) -> None:
         """Pass on what a worker could not say: a usage error ends the run as one."""

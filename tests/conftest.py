@@ -171,7 +171,7 @@ def project(_imported_once: None, pytester: pytest.Pytester) -> Project:
 def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No HIMGA_ variable of the developer's shell, and no CI or colour setting, reaches a test."""
     for name in list(os.environ):
-        if name.startswith("HIMGA_") and name != "HIMGA_TEST_DATA":
+        if name.startswith(("HIMGA_", "OPENAI_")) and not name.startswith("HIMGA_TEST_"):
             monkeypatch.delenv(name)
     # A download that nobody expects finds no server.
     monkeypatch.setenv("HIMGA_DATA_MIRROR", "http://127.0.0.1:9")

@@ -16,8 +16,10 @@ from pytest_himga.report.text import plain
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: The rooms below speak of pytest's options; those that ``himga data`` has too are called so here.
-_PYTEST_OPTION = re.compile(r"--himga-(?=(?:data-dir|offline|allow|locomo-labels|session-order)\b)")
+#: The rooms below speak of pytest's options; those that a command has too are called so here.
+_PYTEST_OPTION = re.compile(
+    r"--himga-(?=(?:data-dir|offline|allow|locomo-labels|session-order|subset|timeout|cache|judge)\b)"
+)
 
 
 def flat(text: str) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_himga.engine.faults import failed
 from pytest_himga.errors import BackendError
 from pytest_himga.memory.boundary import read_context
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping
 
     from pytest_himga.engine.view import View
     from pytest_himga.judge.verdict import Verdict
@@ -27,7 +27,11 @@ class Asked:
 
     context: Context | None = None
     returned: int = 0
+    #: What the memory said of its user, for an LLM that answers.
+    profile: Mapping[str, Any] | None = None
     answer: str | None = None
+    #: Why nobody answered from the context, which is there all the same.
+    answer_error: BackendError | None = None
     verdict: Verdict | None = None
     error: BackendError | None = None
     judge_error: BackendError | None = None
@@ -41,10 +45,16 @@ class Asked:
         return self.context is None or (answers and self.answer is None)
 
     def spend(self, stage: str, started: float, usage: Usage | None = None) -> None:
-        """Book the time since ``started`` (``perf_counter``), and what was used."""
-        self.ms = {**(self.ms or {}), stage: (time.perf_counter() - started) * 1000}
+        """Book the time since ``started`` (``perf_counter``) and what was used, beside what was before."""
+        before = (self.ms or {}).get(stage, 0.0)
+        self.ms = {**(self.ms or {}), stage: before + (time.perf_counter() - started) * 1000}
+        self.use(stage, usage)
+
+    def use(self, stage: str, usage: Usage | None) -> None:
+        """Book what was used beside what the stage has used already."""
         if usage is not None:
-            self.usage = {**(self.usage or {}), stage: usage}
+            before = (self.usage or {}).get(stage)
+            self.usage = {**(self.usage or {}), stage: before + usage if before else usage}
 
     async def booked(self, stage: str, whole: View, work: Coroutine[object, None, T]) -> T:
         """The result of ``work``, with its time and what ``whole``, which keeps the totals, used for it."""
@@ -56,7 +66,7 @@ class Asked:
         finally:
             work.close()
         if before is not None and (after := await whole.usage(stage)) is not None:
-            self.usage = {**(self.usage or {}), stage: after - before}
+            self.use(stage, after - before)
         return result
 
     def take(self, returned: object, history: History, top_k: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_himga.errors import BackendError, BackendTimeout
@@ -27,8 +28,16 @@ def why_not(question: QAPair, offers: Collection[str]) -> str:
     return ""
 
 
-async def retrieve(asked: Asked, opened: Case, memory: LiveMemory, top_k: int) -> None:
-    """Retrieve for the question; a fresh instance, which is closed then, answers in the same go.
+@dataclass(frozen=True)
+class Wanted:
+    """What a run wants of a memory beside the context: that it answers by itself, or its profile."""
+
+    answer: bool
+    profile: bool
+
+
+async def retrieve(asked: Asked, opened: Case, memory: LiveMemory, top_k: int, wanted: Wanted) -> None:
+    """Retrieve for the question; of a fresh instance, which is closed then, get all that is wanted.
 
     What it takes to make a view or a fresh instance is no time of retrieving: neither is booked. Raises
     ``BackendError``.
@@ -37,12 +46,16 @@ async def retrieve(asked: Asked, opened: Case, memory: LiveMemory, top_k: int) -
     if not question.cold_start:
         view = await memory.whole.as_agent(question.as_agent, "retrieve")
         await _retrieve(asked, opened, memory, view, memory.whole, top_k)
+        if wanted.profile:
+            asked.profile = await (view if view.has("profile") else memory.whole).profile()
         return
     fresh = await memory.reopen()
     try:
         view = await fresh.as_agent(question.as_agent, "retrieve")
         await _retrieve(asked, opened, memory, view, fresh, top_k)
-        if "answer" in memory.offers:
+        if wanted.profile:
+            asked.profile = await (view if view.has("profile") else fresh).profile()
+        if wanted.answer and "answer" in memory.offers:
             asked.answer = await asked.booked("answer", fresh, view.answer(question.question))
     except BackendTimeout:
         raise  # to close it would be to wait behind the call that hangs

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 from pytest_himga.engine.faults import failed
 from pytest_himga.engine.pool import DaemonPool, fulfil
-from pytest_himga.errors import BackendError, BackendTimeout
+from pytest_himga.errors import BackendError, BackendTimeout, LLMError
 
 T = TypeVar("T")
 Call = Callable[[], Any]
@@ -108,7 +108,7 @@ class Handoff:
             error = cancelled
         if error is None:
             return self.future.result()
-        if isinstance(error, BackendError):
+        if isinstance(error, BackendError | LLMError):
             raise error
         raise failed(self.progress.name, error, self.progress.stage) from None
 

@@ -6,16 +6,17 @@ The sync face of the pipeline: items and fixtures call it from the main thread a
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pytest_himga.engine.answering import Answering
 from pytest_himga.engine.background import Background
-from pytest_himga.engine.judging import default_judge
+from pytest_himga.engine.judging import Judging, is_llm
+from pytest_himga.engine.llms import Llms
 from pytest_himga.engine.sample_run import SampleRun
 from pytest_himga.errors import BackendError, BackendTimeout, NotApplicable
 from pytest_himga.judge.evidence import Coverage, coverage, matchable
-from pytest_himga.judge.resolve import resolve_judge
-from pytest_himga.judge.verdict import Judge, Verdict
+from pytest_himga.judge.verdict import Verdict
 from pytest_himga.score.record import Record, record_of, sendable
 from pytest_himga.score.retrieval import retrieval_metrics, session_recall
 from pytest_himga.score.summary import CHARACTERS_A_TOKEN
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
     from pytest_himga.data.schema import Case
     from pytest_himga.engine.asked import Asked
+    from pytest_himga.engine.live_memory import LiveMemory
+    from pytest_himga.judge.verdict import Judge
     from pytest_himga.memory.boundary import History
     from pytest_himga.memory.protocol import Context
     from pytest_himga.memory.resolve import Backend
@@ -55,15 +58,29 @@ class Engine:
     """
 
     def __init__(
-        self, settings: Settings, backend: Backend, folder: RunFolder | None, run_id: str, worker: str
+        self,
+        settings: Settings,
+        backend: Backend,
+        folder: RunFolder | None,
+        run_id: str,
+        worker: str,
+        families: Mapping[str, str],
     ) -> None:
         self.settings = settings
         self.backend = backend
-        self._judge: Judge | None = resolve_judge(settings.judge) if settings.judge else None
         self._folder = folder
         self._run_id = run_id
         self._worker = worker
         self._background = Background()
+        models, timeout = settings.models, settings.timeout
+        self._llms = Llms(
+            models,
+            timeout=timeout,
+            offline=settings.offline,
+            cache_folder=settings.root / ".himga" / "cache",
+        )
+        self._answering = Answering(models, self._llms, self._background, timeout)
+        self._judging = Judging(models, families, self._llms, self._background, timeout)
         self._runs: dict[str, SampleRun] = {}
         self._cases: dict[str, list[Case]] = {}
         self._scopes = 0
@@ -89,14 +106,23 @@ class Engine:
                 run.data.let_go()
 
     def judge(self, case: Case) -> Judge:
-        """The judge of this run; by default it depends on whether the backend answers by itself."""
-        if self._judge is None:
-            answers = self.backend.answers
-            if answers is None:
-                run = self._run(case)
-                answers = "answer" in self._wait(run, run.started(case, self.backend)).offers
-            self._judge = default_judge(answers)
-        return self._judge
+        """The judge of the question; by default it depends on whether anything answers."""
+        judge = self._judging.of(case.dataset)
+        if judge is None:
+            self._judging.default(answers=self._answering.from_context or self._backend_answers(case))
+            return self.judge(case)
+        return judge
+
+    def _backend_answers(self, case: Case) -> bool:
+        if not self._answering.by_backend or self.backend.answers is not None:
+            return self._answering.by_backend and bool(self.backend.answers)
+        run = self._run(case)
+        return "answer" in self._wait(run, run.started(case, self.backend)).offers
+
+    def ask_judge(self, case: Case, answer: str | None, context: Context) -> Verdict:
+        """What the judge says of any answer, an async one too; raises ``BackendError``."""
+        run = self._run(case)
+        return self._wait(run, self._judging.ask(self.judge(case), case, answer, context))
 
     def context(self, case: Case) -> Context:
         """What the memory returned for the question; raises ``BackendError``, or ``NotApplicable``."""
@@ -104,7 +130,7 @@ class Engine:
         return self._wait(run, run.context(case, self.backend))
 
     def answer(self, case: Case) -> str | None:
-        """The backend's own answer, None where it gives none; raises as ``context`` does."""
+        """The answer, None where nothing gives one; raises as ``context`` does."""
         run = self._run(case)
         return self._wait(run, run.answer(case, self.backend))
 
@@ -183,13 +209,16 @@ class Engine:
             except BackendError:
                 # The run is over and its report is written; there is nobody left to tell.
                 continue
+        self._llms.close()
         self._background.close()
 
     def _run(self, case: Case) -> SampleRun:
         run = self._runs.get(case.sample_id)
         if run is None:
             cases = self._cases.get(case.sample_id, [])
-            run = SampleRun(cases, self.settings, self._new_scope, self._background)
+            run = SampleRun(
+                cases, self.settings, self._new_scope, self._background, self._answering, self._judging
+            )
             self._runs[case.sample_id] = run
         return run.turn_of(case)
 
@@ -221,12 +250,13 @@ class Engine:
     def _result(self, case: Case, run: SampleRun, verdict: Verdict, error: BackendError | None) -> Result:
         asked = run.asked(case)
         context, opened = asked.context, run.data.peek(case)
+        judge = self._judging.of(case.dataset)
         record = record_of(
             case,
             verdict=verdict.value,
             reason=verdict.reason,
             k=self.settings.top_k,
-            judge=self._judge.name if self._judge else "",
+            judge=judge.name if judge else "",
             worker=self._worker,
         )
         record.score = verdict.score if verdict.value in ("correct", "wrong") else None
@@ -234,6 +264,8 @@ class Engine:
         record.answer = asked.answer
         record.abstention = verdict.abstention
         record.stage = (error.stage or None) if error else None
+        if error is None and verdict.value == "unscored" and is_llm(judge):
+            record.stage = "judge"
         self._book(record, asked, run)
         covered = None
         if opened is not None:
@@ -250,7 +282,8 @@ class Engine:
         spent = {"ingest": run.ingest_ms, **(asked.ms or {})}
         record.ms = {stage: round(ms, 3) for stage, ms in spent.items() if ms is not None}
         usage = {"ingest": run.ingest_usage, **(asked.usage or {})}
-        record.usage = {stage: asdict(used) for stage, used in usage.items() if used is not None}
+        record.usage = {stage: used.as_json() for stage, used in usage.items() if used is not None}
+        record.cached = [s for s, used in record.usage.items() if used.get("cached") and not used["calls"]]
 
     def _describe_context(self, record: Record, context: Context, covered: Coverage) -> None:
         record.found = covered.found_refs
@@ -278,6 +311,12 @@ class Engine:
             wanted = history.evidence_sessions(question.evidence, len(opened.history))
             record.metrics |= session_recall(context.sessions, wanted, top_k)
 
+    def _answers(self, memory: LiveMemory | None) -> bool | None:
+        """Whether anything answers in this run; None where it is not known."""
+        if not self._answering.by_backend:
+            return self._answering.from_context
+        return "answer" in memory.offers if memory else None
+
     def _aside(self, asked: Asked, run: SampleRun) -> dict[str, Any]:
         memory = run.memory
         return {
@@ -285,5 +324,6 @@ class Engine:
             "scope": run.scope,
             "blank": run.data.history.blank_turns if run.data.history else 0,
             "version": sendable(memory.version) if memory else None,
-            "answers": "answer" in memory.offers if memory else None,
+            "answers": self._answers(memory),
+            "notes": self._llms.notes,
         }

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pytest_himga.engine import asking
 from pytest_himga.engine.asked import Asked
-from pytest_himga.engine.judging import ask_judge, is_ours
+from pytest_himga.engine.judging import is_ours
 from pytest_himga.engine.live_memory import LiveMemory
 from pytest_himga.engine.open_sample import OpenSample
 from pytest_himga.errors import BackendError, BackendTimeout, NotApplicable
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pytest_himga.data.schema import Case
+    from pytest_himga.engine.answering import Answering
     from pytest_himga.engine.background import Background
+    from pytest_himga.engine.judging import Judging
     from pytest_himga.judge.verdict import Judge
     from pytest_himga.memory.protocol import Context
     from pytest_himga.memory.resolve import Backend
@@ -51,6 +53,8 @@ class SampleRun:
         settings: Settings,
         new_scope: Callable[[], str],
         background: Background,
+        answering: Answering,
+        judging: Judging,
     ) -> None:
         self.cases = cases
         self.data = OpenSample()
@@ -63,6 +67,9 @@ class SampleRun:
         self.scope: str | None = None
         self._new_scope = new_scope
         self._background = background
+        self._answering = answering
+        self._judging = judging
+        self._wanted = asking.Wanted(answer=answering.by_backend, profile=answering.from_context)
         self._asked: dict[str, Asked] = {}
         self._places = {case.uid: place for place, case in enumerate(cases)}
         self._turn = -1
@@ -176,7 +183,8 @@ class SampleRun:
 
     @property
     def _answers(self) -> bool:
-        return self._offers is not None and "answer" in self._offers
+        """Whether the memory is asked for answers, and gives them."""
+        return self._wanted.answer and self._offers is not None and "answer" in self._offers
 
     # -- asking ---------------------------------------------------------------------------------
 
@@ -198,12 +206,27 @@ class SampleRun:
         return asked.context
 
     async def answer(self, case: Case, backend: Backend) -> str | None:
-        """The backend's own answer; None where it gives none."""
+        """The answer; None where nobody gives one."""
         await self.context(case, backend)
         asked = self.asked(case)
+        if self._answering.from_context:
+            return await self._answer_from_context(asked, case)
         if asked.is_open(answers=self._answers):
             memory = await self.ready(case, backend)
             await self._answer(self.data.opened(case), memory)
+        return asked.answer
+
+    async def _answer_from_context(self, asked: Asked, case: Case) -> str:
+        if asked.answer_error is not None:
+            raise asked.answer_error
+        if asked.answer is None:
+            try:
+                asked.answer = await self._answering.answer(
+                    asked, self.data.opened(case), self._settings.top_k
+                )
+            except BackendError as error:
+                asked.answer_error = error
+                raise
         return asked.answer
 
     async def verdict(self, case: Case, backend: Backend, judge: Judge) -> Verdict:
@@ -217,9 +240,9 @@ class SampleRun:
             # What was fed is what is judged, whatever has become of the file; but a judge of the user's may
             # keep what it gets, and must not keep the sample in memory.
             judged = self.data.opened(case) if is_ours(judge) else case
-            started, limit = time.perf_counter(), self._settings.timeout
+            started = time.perf_counter()
             try:
-                verdict = await ask_judge(judge, judged, answer, context, limit, self._background)
+                verdict = await self._judging.ask(judge, judged, answer, context)
             except BackendError as error:
                 asked.judge_error = error
                 raise
@@ -241,11 +264,13 @@ class SampleRun:
         if erratum is None or erratum.exclude or asked.context is None:
             return None
         judged = (self.data.opened(case) if is_ours(judge) else case).as_published()
-        limit = self._settings.timeout
+        started = time.perf_counter()
         try:
-            return await ask_judge(judge, judged, asked.answer, asked.context, limit, self._background)
+            verdict = await self._judging.ask(judge, judged, asked.answer, asked.context)
         except BackendError as error:
             return Verdict("unscored", reason=error.message)
+        asked.spend("judge", started, verdict.usage)
+        return verdict
 
     async def _check_applies(self, opened: Case, backend: Backend) -> None:
         """Decline the question, before anything is fed for it, if no memory of this kind can be asked it."""
@@ -260,7 +285,7 @@ class SampleRun:
         asked = self.asked(opened)
         if asked.error is None and asked.context is None:
             try:
-                await asking.retrieve(asked, opened, memory, self._settings.top_k)
+                await asking.retrieve(asked, opened, memory, self._settings.top_k, self._wanted)
             except BackendError as error:
                 self._note(asked, error)
                 raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +91,15 @@ class View:
         if not isinstance(answer, str):
             raise BackendError(f"answer() returned {_kind_of(answer)}; return a str", stage="answer")
         return answer
+
+    async def profile(self) -> Mapping[str, Any] | None:
+        """What the object says of its user, where it does."""
+        if not self.has("profile"):
+            return None
+        profile = await self.method("profile", stage="answer")
+        if profile is not None and not isinstance(profile, Mapping):
+            raise BackendError(f"profile() returned {_kind_of(profile)}; return a dict", stage="answer")
+        return profile
 
     async def usage(self, stage: str) -> Usage | None:
         """The object's own totals so far, where it counts them."""

@@ -11,11 +11,13 @@ from pytest_himga.loading import load_attribute, one_line
 if TYPE_CHECKING:
     from pytest_himga.judge.verdict import Judge
 
-BUILT_IN = ("evidence", "lexical")
+BUILT_IN = ("evidence", "lexical", "llm")
 
 
 def resolve_judge(name: str) -> Judge:
     """The judge called ``name``: built in, or ``package.module:attribute`` (a class or an instance).
+
+    ``llm`` is not made here: it takes a model and a profile.
 
     Raises
     ------

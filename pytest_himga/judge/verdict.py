@@ -9,7 +9,7 @@ from pytest_himga.data.files import shown
 from pytest_himga.memory.protocol import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from pytest_himga.data.schema import Case
     from pytest_himga.memory.protocol import Context
@@ -48,7 +48,9 @@ class Judge(Protocol):
 
     name: str
 
-    def judge(self, case: Case, answer: str | None, context: Context) -> Verdict:
+    def judge(
+        self, case: Case, answer: str | None, context: Context
+    ) -> Verdict | Coroutine[Any, Any, Verdict]:
         """The verdict; raising makes the question unscored, with the error as its reason."""
 
 

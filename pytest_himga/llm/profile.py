@@ -1,9 +1,9 @@
 """Profiles, in the llm room: prompts as TOML files, shipped or the user's own, cut into paragraphs.
 
 A paragraph is a text, or ``{ text = "...", with = "field" }``. It is left out of a prompt if it names a
-field that this question does not have (a date, say), or if ``with`` does. A field is written ``{name}``;
-only the names that a profile of its kind knows are fields, other braces are text, and what is put in is
-never looked at again. ``{fence}`` is the ending of this call's tags.
+field that this question does not have (a date, say), or if ``with`` does. A field is written ``{name}``,
+small letters and underscores only; a name that a profile of its kind does not know is an error, all other
+braces are text, and what is put in is never looked at again. ``{fence}`` is the ending of this call's tags.
 """
 
 from __future__ import annotations
@@ -66,25 +66,26 @@ def read_profile(spec: str, *, package: str, base: Path, option: str) -> Profile
         if entry.name.endswith(".toml")
     }
     if spec in shipped:
-        return _parse(spec, shipped[spec].read_bytes(), f"{option}")
-    path = base / Path(spec).expanduser()
-    if not path.is_file():
+        return _parse(spec, shipped[spec].read_bytes(), option)
+    try:
+        path = base / Path(spec).expanduser()
+        found = path.is_file()
+        content = path.read_bytes() if found else b""
+    except (OSError, RuntimeError) as error:  # a prompt instead of a path is too long a name; ~nobody
+        raise SettingsError(f"{option}: cannot be read: {getattr(error, 'strerror', error)}") from None
+    if not found:
         hint = nearest(spec, shipped)
         raise SettingsError(
             f"{option}: no profile and no file of that name; {hint}, or a path to a .toml file"
         )
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise SettingsError(f"{option}: {path} cannot be read: {error.strerror}") from None
-    return _parse(path.stem, text, f"{option} ({path})")
+    return _parse(path.stem, content, f"{option} ({path})")
 
 
 def _parse(name: str, content: bytes, where: str) -> ProfileFile:
     try:
-        text = content.decode("utf-8").replace("\r\n", "\n")
+        text = content.decode("utf-8-sig").replace("\r\n", "\n")
         data = tomllib.loads(text)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise SettingsError(f"{where}: this is no TOML: {error}") from None
     return ProfileFile(name, hashlib.sha256(text.encode("utf-8")).hexdigest(), data, where)
 
@@ -105,10 +106,11 @@ def paragraphs_of(value: object, *, known: Collection[str], where: str) -> tuple
 def _paragraph(value: object, known: Collection[str], where: str) -> Paragraph:
     text, only_with = value, None
     if isinstance(value, dict):
-        for key in value.keys() - {"text", "with"}:
+        for key in sorted(value.keys() - {"text", "with"}):
             raise SettingsError(f"{where}: {key} is unknown; {nearest(key, ['text', 'with'])}")
         text, only_with = value.get("text"), value.get("with")
-        if only_with is not None and only_with not in known:
+        # A list is no key that a set could be asked for.
+        if only_with is not None and not (isinstance(only_with, str) and only_with in known):
             raise SettingsError(
                 f"{where}: with = {only_with!r} is no field; {nearest(str(only_with), known)}"
             )

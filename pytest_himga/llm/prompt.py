@@ -30,7 +30,7 @@ class Mark(Enum):
 
 @dataclass(frozen=True)
 class Fenced:
-    """A text of a stranger's inside a tag of its own, ``<answer_5f3a...>``; ``label`` is ``[a-z]+``."""
+    """A text of a stranger's inside a tag of its own, ``<answer_5f3a...>``; ``label`` is ``[a-z_]+``."""
 
     label: str
     text: str
@@ -96,7 +96,8 @@ class ChatRequest:
             {
                 "protocol": PROTOCOL_VERSION,
                 "messages": parts,
-                "format": [wanted.name, wanted.schema] if wanted else None,
+                # As text: models write the properties in the order in which a schema has them.
+                "format": [wanted.name, json.dumps(wanted.schema)] if wanted else None,
                 "vote": self.vote,
                 **model.as_json(),
             }
@@ -105,8 +106,9 @@ class ChatRequest:
 
 def digest(value: Any) -> str:
     """The sha256 (hex) of plain data as canonical JSON."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    # Not with JSON's own escapes: two lone surrogates on end look there like the one character they are not.
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _render(part: Part, fence: str) -> str:

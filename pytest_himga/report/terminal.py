@@ -19,7 +19,7 @@ from pytest_himga.score.retrieval import metric_ks
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytest_himga.score.counts import Times
+    from pytest_himga.score.counts import Spent
     from pytest_himga.score.dimensions import Dimensions
     from pytest_himga.score.summary import DatasetSummary
 
@@ -48,7 +48,8 @@ class Provenance:
     """What the numbers of one dataset hang on: if any of it differs, they cannot be compared.
 
     ``errata`` names those that are active; ``session_order`` is shown unless it is the default, ``time``;
-    ``unverified`` says that the data has another sha256 than the one that is published, or none is known.
+    ``unverified`` says that the data has another sha256 than the one that is published, or none is known;
+    ``models`` tell of those that answered and judged.
     """
 
     sha256: str
@@ -61,6 +62,7 @@ class Provenance:
     errata: str | None = None
     session_order: str | None = None
     unverified: bool = False
+    models: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,8 @@ def _dataset_lines(report: DatasetReport, width: int) -> Iterator[Line]:
         )
         yield from _fact("scores", text, width)
     yield from _context(summary, width)
-    yield from _times(summary.times, width)
+    yield from _models(summary, width)
+    yield from _times(summary, width)
     yield from _fact("provenance", _provenance(report), width)
 
 
@@ -207,8 +210,35 @@ def _context(summary: DatasetSummary, width: int) -> Iterator[Line]:
     yield from _fact("context", text, width, "yellow" if empty.count == empty.n else "")
 
 
-def _times(times: Times, width: int) -> Iterator[Line]:
+def _models(summary: DatasetSummary, width: int) -> Iterator[Line]:
+    """What the models were asked, and how the votes went."""
+    for stage, spent in summary.spent.items():
+        facts = []
+        if spent.calls:
+            again = f" ({counted(spent.retries, 'retry', 'retries')})" if spent.retries else ""
+            facts.append(f"{counted(spent.calls, 'call')}{again}")
+            facts.append(_tokens(spent))
+        if spent.cached:
+            facts.append(f"{spent.cached:,} from the cache")
+        yield from _fact(f"{stage}s" if stage == "answer" else "verdicts", "; ".join(facts), width)
+    if votes := summary.votes:
+        text = f"{votes.split} of {counted(votes.n, 'question')} with several votes were not unanimous"
+        yield from _fact("votes", text, width)
+
+
+def _tokens(spent: Spent) -> str:
+    if spent.untold == spent.calls:
+        return f"tokens {NOTHING} (the server told none)"
+    unknown = f" ({spent.untold} told none)" if spent.untold else ""
+    return f"{spent.tokens_in:,} tokens in, {spent.tokens_out:,} out{unknown}"
+
+
+def _times(summary: DatasetSummary, width: int) -> Iterator[Line]:
     """Print times short enough never to wrap: one line each, whatever the clock said."""
+    times = summary.times
+    for stage, spent in summary.spent.items():
+        if spent.p50 is not None and spent.p95 is not None:
+            yield from _fact(stage, f"p50 {_time(spent.p50)}, p95 {_time(spent.p95)}", width)
     if times.retrieve_p50 is not None and times.retrieve_p95 is not None:
         yield from _fact(
             "retrieve", f"p50 {_time(times.retrieve_p50)}, p95 {_time(times.retrieve_p95)}", width
@@ -232,6 +262,7 @@ def _provenance(report: DatasetReport) -> str:
         f"{counted(summary.samples, 'sample')}{fed}",
         f"backend {source.backend}{version}",
         f"judge {source.judge}",
+        *source.models,
         f"k {source.top_k}",
         f"pytest-himga {source.plugin_version}",
     )

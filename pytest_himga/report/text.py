@@ -94,9 +94,9 @@ def labelled(label: str, text: str, *, width: int, column: int, most: int | None
     return [line.rstrip() for line in lines]
 
 
-def counted(n: int, word: str) -> str:
-    """``1 question``, ``2 questions``."""
-    return f"{n} {word}{'' if n == 1 else 's'}"
+def counted(n: int, word: str, plural: str = "") -> str:
+    """``1 question``, ``2 questions``; ``plural`` where it takes more than an s."""
+    return f"{n} {word if n == 1 else plural or f'{word}s'}"
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -133,6 +133,33 @@ class Share:
 
 
 @dataclass(frozen=True)
+class Spent:
+    """What the models of one stage were asked, over all questions.
+
+    Of the ``calls``, failed attempts included, ``retries`` were not the first of their request, and
+    ``untold`` came back without token counts; ``cached`` requests cost no call. ``p50`` and ``p95`` are
+    milliseconds a question, of those that were asked anything; None where none was.
+    """
+
+    calls: int
+    retries: int
+    untold: int
+    cached: int
+    tokens_in: int
+    tokens_out: int
+    p50: float | None = None
+    p95: float | None = None
+
+
+@dataclass(frozen=True)
+class Votes:
+    """How the votes of a judge went: ``split`` of the ``n`` questions with several were not unanimous."""
+
+    split: int
+    n: int
+
+
+@dataclass(frozen=True)
 class Times:
     """Milliseconds: of a retrieval at the 50th and 95th percentile; of feeding a sample, mean and most."""
 

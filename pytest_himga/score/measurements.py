@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pytest_himga.score.counts import Measured, Share, Times
+from pytest_himga.score.counts import Measured, Share, Spent, Times, Votes
 from pytest_himga.score.retrieval import retrieval_names, session_recall_names
 from pytest_himga.score.statistics import percentile
 
@@ -62,6 +62,27 @@ def times_of(records: Sequence[Record]) -> Times:
         ingest_mean=mean_of(ingest.values()) if ingest else None,
         ingest_most=max(ingest.values()) if ingest else None,
     )
+
+
+def spent_of(records: Sequence[Record], stage: str) -> Spent | None:
+    """What the models of a stage were asked; None where nothing was."""
+    used = [record.usage[stage] for record in records if stage in record.usage]
+    names = ("calls", "retries", "untold", "cached", "tokens_in", "tokens_out")
+    sums = {name: int(sum(one.get(name, 0) for one in used)) for name in names}
+    if not sums["calls"] and not sums["cached"]:
+        return None
+    took = [r.ms[stage] for r in records if stage in r.ms and r.usage.get(stage, {}).get("calls")]
+    return Spent(
+        **sums,
+        p50=percentile(took, 50) if took else None,
+        p95=percentile(took, 95) if took else None,
+    )
+
+
+def votes_of(records: Sequence[Record]) -> Votes | None:
+    """How the votes went; None where no question had several."""
+    voted = [record.votes for record in records if len(record.votes) > 1]
+    return Votes(sum(len(set(votes)) > 1 for votes in voted), len(voted)) if voted else None
 
 
 def mean_of(values: Iterable[float]) -> float:

@@ -10,13 +10,31 @@ Sums of floats are exact (``math.fsum``), so that no number depends on the order
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pytest_himga.score.counts import AbstentionRow, Measured, Row, Share, Times, counts_of, row_of
+from pytest_himga.score.counts import (
+    AbstentionRow,
+    Measured,
+    Row,
+    Share,
+    Spent,
+    Times,
+    Votes,
+    counts_of,
+    row_of,
+)
 from pytest_himga.score.dimensions import COST, SLOPE, Dimensions, dimension_names, dimensions_of
-from pytest_himga.score.measurements import false_refusals_of, mean_of, metric_names, metrics_of, times_of
+from pytest_himga.score.measurements import (
+    false_refusals_of,
+    mean_of,
+    metric_names,
+    metrics_of,
+    spent_of,
+    times_of,
+    votes_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -88,6 +106,9 @@ class DatasetSummary:
     times: Times
     samples: int
     samples_fed: int
+    #: What the models were asked, by stage (``answer``, ``judge``).
+    spent: Mapping[str, Spent] = field(default_factory=dict)
+    votes: Votes | None = None
 
     @property
     def totals_rows(self) -> tuple[Row, ...]:
@@ -217,6 +238,8 @@ def summarise(
         times=times_of(records),
         samples=len({r.sample for r in records}),
         samples_fed=len({r.sample for r in records if "ingest" in r.ms}),
+        spent={stage: spent for stage in ("answer", "judge") if (spent := spent_of(records, stage))},
+        votes=votes_of(records),
     )
 
 

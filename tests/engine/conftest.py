@@ -12,6 +12,7 @@ from pytest_himga.data.schema import Case, EvidenceRef, Message, QAPair, Questio
 from pytest_himga.engine.background import Background
 from pytest_himga.engine.engine import Engine
 from pytest_himga.memory.resolve import Backend, resolve_backend
+from pytest_himga.models import ModelSettings
 from pytest_himga.settings import Settings
 
 
@@ -77,13 +78,14 @@ def lab(tmp_path, sample):
     """Make engines; each is closed at the end of the test."""
     engines = []
 
-    def make(backend, *, sample=sample, expect=True, fixture=False, options=(), **settings) -> Lab:
+    def make(backend, *, sample=sample, expect=True, fixture=False, options=(), judge=None, answerer=None, **settings) -> Lab:
+        settings["models"] = ModelSettings(judge=judge, answerer=answerer)
         asked_for = Settings(("mini",), tmp_path, tmp_path, **{"timeout": 20.0, **settings})
         if isinstance(backend, str):
             found = resolve_backend(backend, dict(options))
         else:
             found = Backend("mine", "fixture" if fixture else "attribute", backend, dict(options))
-        engine = Engine(asked_for, found, None, "run", "main")
+        engine = Engine(asked_for, found, None, "run", "main", {"mini": sample.dataset})
         cases = [Case.of("mini", sample.sample_id, sample, question) for question in sample.qa_pairs]
         if expect:
             engine.expect(cases)

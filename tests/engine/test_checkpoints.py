@@ -395,7 +395,7 @@ class Keeper:
 @pytest.mark.parametrize("judge", [None, Keeper()], ids=["lexical", "the user's"])
 def test_neither_errors_nor_judges_nor_results_hold_a_sample(lab, agents_sample, judge):
     bench, shelf = from_shelf(lab(Troubled, sample=agents_sample(), expect=False), agents_sample, step=-1)
-    bench.engine._judge = judge
+    bench.engine._judging._one = judge
     kept = [bench.engine.result(case) for case in bench.cases]
     for call, about in (
         (bench.engine.context, bench.cases[2]),

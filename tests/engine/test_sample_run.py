@@ -355,7 +355,7 @@ def judged_by(lab, verbatim):
 
         Mine.judge = judge
         bench = lab(verbatim, **settings)
-        bench.engine._judge = Mine()
+        bench.engine._judging._one = Mine()
         return bench.results()
 
     return make

@@ -5,11 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_himga.errors import HimgaError
+from pytest_himga.llm.cache_setting import CacheSetting
+from pytest_himga.models import ModelSettings
 from pytest_himga.options import OPTIONS
 from pytest_himga.settings import Settings, read_settings
 
@@ -82,7 +85,7 @@ def test_the_defaults(settings, project):
         builtin_items=True,
         top_k=10,
         timeout=120.0,
-        judge=None,
+        models=ModelSettings(cache=CacheSetting("on", None)),
         gates=("verdict",),
         gate_reason="no threshold is set",
         gate_asked_for=False,
@@ -106,14 +109,22 @@ VALUES = {
     "items": ("builtin_items", {"off": False, "on": True, "": True}),
     "top-k": ("top_k", {"1": 1, "2": 2, "3": 3}),
     "timeout": ("timeout", {"1": 1.0, "2.5": 2.5, "3": 3.0}),
-    "judge": ("judge", {"a": "a", "b": "b", "c": "c"}),
+    "answerer": ("models.answerer", {"none": "none", "backend": "backend", "a:b": "a:b"}),
+    "answer-profile": ("models.answer_profile.spec", {"a": "a", "b": "b", "c": "c"}),
+    "judge": ("models.judge", {"a": "a", "b": "b", "c": "c"}),
+    "judge-profile": ("models.judge_profile.spec", {"a": "a", "b": "b", "c": "c"}),
+    "judge-votes": ("models.judge_votes", {"3": 3, "5": 5, "7": 7}),
+    "cache": ("models.cache.mode", {"off": "off", "read": "read", "refresh": "refresh"}),
     "gate": ("gates", {"none": ("none",), "verdict": ("verdict",), "": ("verdict",)}),
     "max-unscored": ("max_unscored", {"1": "1", "2": "2", "3%": "3%"}),
 }
 
 
 def test_the_table_of_values_has_every_option():
-    assert {*VALUES, "min-score", "offline"} == {option.name for option in OPTIONS if not option.cli_only}
+    switches = {"offline", "judge-probe"}
+    #: They are read where a model is asked: see test_model_settings.py.
+    of_models = {"model", "base-url", "model-option", "judge-model", "judge-base-url", "judge-model-option"}
+    assert {*VALUES, "min-score", *switches, *of_models} == {option.name for option in OPTIONS if not option.cli_only}
 
 
 @pytest.mark.parametrize(
@@ -137,7 +148,7 @@ def test_the_command_line_beats_the_environment_and_that_beats_the_ini(settings,
             project.pytester.makeini(f"{INI}{sources['ini']}")
             config = project.pytester.parseconfig("--himga-dataset=demo-locomo", *arguments)
             return read_settings(config, sources.get("env", {})).backend
-        found = getattr(settings(*arguments, **sources), field)
+        found = attrgetter(field)(settings(*arguments, **sources))
         return found if name != "data-dir" else str(found)
 
     ini_line = f"{option.ini} = {ini}\n"

@@ -1,0 +1,186 @@
+"""What a judge's reply says, in the judge room: exactly one verdict from the closed set, or nothing.
+
+Everything that could be read two ways is refused, because a doubtful reply that counts as a pass is a score
+that nobody measured. The reply is taken apart into JSON objects and the prose around them. Each ``{`` of the
+prose must begin an object that decodes; each object must be a verdict and nothing else; and the prose must
+not say, in the words that verdicts are made of, anything but what the object says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal, NoReturn
+
+from pytest_himga.data.files import shown
+from pytest_himga.llm.contract import Unreadable
+from pytest_himga.llm.prompt import ResponseFormat, sound
+
+OpinionValue = Literal["correct", "wrong"]
+
+#: What a judge is asked to reply with, for servers that can hold a model to it.
+VERDICT_FORMAT = ResponseFormat(
+    "verdict",
+    {
+        "type": "object",
+        "properties": {
+            "reason": {"type": "string"},
+            "verdict": {"type": "string", "enum": ["CORRECT", "WRONG"]},
+        },
+        "required": ["reason", "verdict"],
+        "additionalProperties": False,
+    },
+)
+_KEYS = frozenset({"reason", "verdict"})
+_VALUES: dict[str, OpinionValue] = {"correct": "correct", "wrong": "wrong"}
+#: A reason is one sentence; a model that runs on must not fill every report.
+_LONGEST_REASON = 1000
+#: Of a reply that cannot be read, this much is looked at for the error.
+_HEAD = 200
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """One readable reply; ``reason`` is on one line, "" if there is none."""
+
+    value: OpinionValue
+    reason: str = ""
+
+
+def read_verdict(text: str) -> Opinion:
+    """The one verdict of a reply from which think blocks are gone.
+
+    Raises
+    ------
+    Unreadable
+        For everything else; nothing but this, whatever the text.
+    """
+    opinions, prose = _taken_apart(text)
+    if not opinions:
+        raise Unreadable(f"there is no verdict object in the judge's reply {shown(text[:_HEAD])}")
+    value = opinions[0].value
+    if any(opinion.value != value for opinion in opinions):
+        raise Unreadable("the judge's reply has verdict objects that disagree")
+    word = _objection(" ".join(prose), value)
+    if word:
+        raise Unreadable(
+            f"the judge's reply says two things: its verdict is {value}, and beside it stands {word!r}"
+        )
+    return opinions[0]
+
+
+def _taken_apart(text: str) -> tuple[list[Opinion], list[str]]:
+    """The verdicts of all objects, and the prose before, between and behind them."""
+    opinions: list[Opinion] = []
+    prose: list[str] = []
+    end = 0
+    while (start := text.find("{", end)) >= 0:
+        prose.append(text[end:start])
+        try:
+            value, end = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            raise Unreadable(
+                f"the judge's reply has a broken or cut-off object {shown(text[start : start + _HEAD])}"
+            ) from None
+        opinions.append(_opinion(value))
+    prose.append(text[end:])
+    if any("}" in part for part in prose):
+        raise Unreadable("the judge's reply has a } that closes nothing")
+    if opinions and (prose[0].rstrip().endswith("[") or prose[-1].lstrip().startswith("]")):
+        raise Unreadable("the judge's reply is a list; expected one verdict object")
+    return opinions, prose
+
+
+def _opinion(value: dict[str, Any]) -> Opinion:
+    for key in value.keys() - _KEYS:
+        raise Unreadable(
+            f"the judge's verdict object has a field {shown(key)}; expected verdict and reason only"
+        )
+    label, reason = value.get("verdict"), value.get("reason", "")
+    # The whole label: a part of it is a verdict of nobody's (INCORRECT, PARTIALLY CORRECT, yesterday).
+    known = _VALUES.get(label.strip().casefold()) if isinstance(label, str) else None
+    if known is None:
+        said = shown(label) if "verdict" in value else "missing"
+        raise Unreadable(f"the judge's verdict is {said}; expected CORRECT or WRONG")
+    if not isinstance(reason, str):
+        raise Unreadable(f"the judge's reason is {shown(reason)}; expected a text")
+    return Opinion(known, _one_line(sound(reason)))
+
+
+def _one_line(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _LONGEST_REASON else f"{flat[: _LONGEST_REASON - 3]}..."
+
+
+# -- JSON --------------------------------------------------------------------------------------------
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise Unreadable("the judge's verdict object has a field twice")
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise Unreadable(f"the judge's verdict object holds {name}, which is no JSON")
+
+
+# Not strict: models break lines inside a reason, and a bare line break cannot change where a string ends.
+_DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no_constant, strict=False)
+
+
+# -- the prose beside it -----------------------------------------------------------------------------
+
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+_FOR = frozenset(("correct", "correctly", "right", "rightly", "true", "yes", "accurate"))
+_AGAINST = frozenset(
+    ("wrong", "wrongly", "incorrect", "incorrectly", "false", "falsely", "untrue", "inaccurate")
+)
+#: Verdicts that are not in the set.
+_THIRD = frozenset(("partial", "partially", "partly", "half", "unsure", "uncertain", "undecided", "unscored"))
+_NEGATORS = frozenset(
+    (
+        *(
+            "not",
+            "no",
+            "never",
+            "nor",
+            "neither",
+            "none",
+            "non",
+            "nope",
+            "hardly",
+            "barely",
+            "almost",
+            "nearly",
+        ),
+        *("cannot", "cant", "dont", "doesnt", "isnt", "wasnt", "arent", "wont"),
+    )
+)
+#: So many words before "wrong" are searched for what turns it around ("not really wrong").
+_REACH = 2
+
+
+def _objection(prose: str, value: OpinionValue) -> str:
+    """A word of the prose that says something else than the verdict; "" if there is none.
+
+    Beside a pass nothing may be negated at all. Beside a failure negations are how it is explained, so
+    only one right before the label counts.
+    """
+    plain = unicodedata.normalize("NFKC", prose).replace("\u2019", "'").casefold()
+    words = _WORD.findall(plain)
+    said = [*words, *(first + second for first, second in pairwise(words))]  # "in-correct"
+    if value == "correct":
+        return next((word for word in said if word in _AGAINST or word in _THIRD or _negates(word)), "")
+    for place, word in enumerate(words):
+        if word in _AGAINST and (before := [*filter(_negates, words[max(place - _REACH, 0) : place])]):
+            return f"{before[0]} ... {word}"
+    return next((word for word in said if word in _FOR or word in _THIRD), "")
+
+
+def _negates(word: str) -> bool:
+    return word in _NEGATORS or word.endswith("n't")

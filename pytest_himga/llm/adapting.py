@@ -1,0 +1,152 @@
+"""What a model does not take, in the llm room: learned from its 400s once, remembered for every later call."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pytest_himga.llm.fault import ErrorBody
+    from pytest_himga.llm.prompt import ChatRequest, ModelSpec
+
+_FORMAT = "response_format"
+#: A format that the user set as a parameter, for requests that want none of ours: it is sent or not.
+_OWN_FORMAT = "the user's response_format"
+#: How a parameter is sent: as it is called in the API, then otherwise, at last (None) not at all.
+_LADDERS: dict[str, tuple[str | None, ...]] = {
+    "max_tokens": ("max_tokens", "max_completion_tokens", None),
+    _FORMAT: ("json_schema", "json_object", None),
+    _OWN_FORMAT: (_FORMAT, None),
+}
+_LIMIT = "max_tokens"
+_LIMITS = ("max_tokens", "max_completion_tokens")
+#: Servers complain of these words where they mean the format.
+_FORMAT_WORDS = ("response_format", "json_schema", "json_object")
+#: Never left out, whatever a server says of them.
+_KEPT = ("model", "messages")
+#: The budget of a second try: so many times the user's, or this many tokens where the user set none.
+_LARGER = 4
+_LARGER_DEFAULT = 4096
+
+
+class Adapting:
+    """The parameters of one model's requests, as the model takes them.
+
+    ``notes`` are sentences about what is not sent as the user set it, because it changes what is measured.
+    """
+
+    def __init__(self, spec: ModelSpec) -> None:
+        self.notes: list[str] = []
+        self._spec = spec
+        self._rungs: dict[str, int] = {}
+
+    def body(self, request: ChatRequest, *, larger: bool = False) -> dict[str, Any]:
+        """What is sent for ``request`` as things stand; ``larger`` raises the limit of tokens."""
+        options = {name: value for name, value in self._spec.options.items() if name not in _KEPT}
+        if larger:
+            name = self._limit_by_user or _LIMIT
+            options[name] = _raised(options.get(name))
+        if request.response_format is not None:
+            options.pop(_FORMAT, None)
+        sent = {
+            now: value
+            for name, value in options.items()
+            if (now := self._now(_OWN_FORMAT if name == _FORMAT else name)) is not None
+        }
+        kind = self._now(_FORMAT)
+        if request.response_format is not None and kind is not None:
+            sent[_FORMAT] = {"type": kind}
+            if kind == "json_schema":
+                wanted = request.response_format
+                sent[_FORMAT]["json_schema"] = {
+                    "name": wanted.name,
+                    "schema": dict(wanted.schema),
+                    "strict": True,
+                }
+        return {"model": self._spec.name, "messages": request.rendered(), **sent}
+
+    @property
+    def can_raise(self) -> bool:
+        """Whether the model takes any limit of tokens."""
+        return self._now(self._limit_by_user or _LIMIT) is not None
+
+    def learn(self, said: ErrorBody, sent: dict[str, Any]) -> bool:
+        """Whether ``said`` names a parameter of ``sent`` that can be left out or sent otherwise; from now on it is.
+
+        Several calls meet the same 400 at a time: only one whose form is still the present one changes it.
+        """
+        name = _named(said, [name for name in sent if name not in _KEPT])
+        if name is None:
+            return False
+        key = self._key_of(name, sent)
+        form = sent[_FORMAT]["type"] if key == _FORMAT else name
+        if self._now(key) == form:
+            self._rungs[key] = self._rungs.get(key, 0) + 1
+            self._note(name, form, self._now(key))
+        return True
+
+    def _note(self, name: str, form: str, now: str | None) -> None:
+        what = name if name == form else f"{name} {form}"
+        then = "sent without it" if now is None else f"sent as {now}"
+        self.notes.append(f"{self._spec.name} does not take {what}: {then}")
+
+    @property
+    def _limit_by_user(self) -> str | None:
+        return next((name for name in _LIMITS if name in self._spec.options), None)
+
+    def _key_of(self, name: str, sent: dict[str, Any]) -> str:
+        """The parameter that is sent as ``name``."""
+        options = self._spec.options
+        if name == _FORMAT:
+            return _OWN_FORMAT if sent[name] is options.get(name) else _FORMAT
+        return _LIMIT if name in _LIMITS and name not in options else name
+
+    def _now(self, key: str) -> str | None:
+        """How ``key`` is sent now."""
+        ladder = _LADDERS.get(key, (key, None))
+        if key == _LIMIT and _LIMITS[1] in self._spec.options:
+            ladder = (key, None)  # the other name is taken
+        return ladder[min(self._rungs.get(key, 0), len(ladder) - 1)]
+
+
+def _raised(limit: Any) -> int:
+    return limit * _LARGER if isinstance(limit, int) and limit > 0 else _LARGER_DEFAULT
+
+
+def _named(said: ErrorBody, names: list[str]) -> str | None:
+    """Which of ``names`` an error is about: what it says by field first, then in quotes, then as a word."""
+    if said.about_context:
+        return None
+    fields = [re.split(r"[.\[]", said.param)[0], *map(_field, said.paths)]
+    if named := _first(names, lambda name: fields.index(name) if name in fields else None):
+        return named
+    if any(name in fields for name in _KEPT):
+        # Only a format is complained of as the messages': "they must contain the word json".
+        names = [name for name in names if name == _FORMAT]
+    return _first_match(names, said.message, r"['\"`]{}(?:['\"`]|\.|\[)") or _first_match(
+        names, said.message, r"(?<![\w-]){}(?![\w-])"
+    )
+
+
+def _field(path: tuple[str, ...]) -> str:
+    """The parameter at the head of a path such as ``("body", "top_k")``."""
+    return next((step for step in path if step != "body"), "")
+
+
+def _first_match(names: Iterable[str], text: str, pattern: str) -> str | None:
+    """The name that ``text`` has first, as ``pattern`` says."""
+
+    def place(name: str) -> int | None:
+        words = _FORMAT_WORDS if name == _FORMAT else (name,)
+        any_of = "(?:" + "|".join(map(re.escape, words)) + ")"
+        found = re.search(pattern.replace("{}", any_of), text)
+        return found.start() if found else None
+
+    return _first(names, place)
+
+
+def _first(names: Iterable[str], place: Callable[[str], int | None]) -> str | None:
+    places = [(at, name) for name in names if (at := place(name)) is not None]
+    return min(places)[1] if places else None

@@ -1,0 +1,91 @@
+"""One attempt, in the llm room: a request through the openai package, and the bytes or the fault it brings."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from pytest_himga.llm.fault import Fault, Whom, connection_fault, error_body, silence, status_fault
+from pytest_himga.llm.retrying import retry_after
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from openai import AsyncOpenAI
+
+    from pytest_himga.llm.endpoint import Endpoint
+
+#: The openai package wants a key; what opens the server is put on each request by ``Endpoint.authorize``.
+_NO_KEY = "none"
+#: Making a connection takes no longer than this, in seconds, whatever a reply may take.
+_CONNECT = 20.0
+
+
+class Connection:
+    """The openai package's client for one server. It belongs to the event loop that uses it.
+
+    The package allows a thousand connections: how many are open is for the callers to limit.
+    """
+
+    def __init__(self, endpoint: Endpoint, whom: Whom, *, now: Callable[[], float]) -> None:
+        self._endpoint = endpoint
+        self._whom = whom
+        self._now = now
+        self._client: AsyncOpenAI | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def send(self, body: dict[str, Any], seconds: float) -> bytes | Fault:
+        """The body of an answer with a good status, within ``seconds``."""
+        create = self._of_this_loop().chat.completions.with_raw_response.create
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                # All of it as extra_body, because the user's parameters need not be known to this package.
+                raw = await create(model=body["model"], messages=body["messages"], extra_body=body)
+                return raw.http_response.content
+        except asyncio.CancelledError as stopped:
+            # The frames that it went through hold the request's headers.
+            stopped.__context__ = None
+            raise stopped.with_traceback(None) from None
+        except Exception as error:  # noqa: BLE001  # whatever it is, it holds the request, and that the key
+            return silence(self._whom, seconds) if limit.expired() else self._fault_of(error)
+
+    def _fault_of(self, error: Exception) -> Fault:
+        response = getattr(error, "response", None)
+        if response is None:
+            return connection_fault(self._whom, error)
+        headers = response.headers
+        return status_fault(
+            self._whom,
+            response.status_code,
+            error_body(response.content, self._whom.redact),
+            wait=retry_after(headers, self._now()),
+            location=headers.get("location", ""),
+        )
+
+    def _of_this_loop(self) -> AsyncOpenAI:
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            self._client, self._loop = self._connect(), loop
+        return self._client
+
+    def _connect(self) -> AsyncOpenAI:
+        import openai
+
+        return openai.AsyncOpenAI(
+            api_key=_NO_KEY,
+            base_url=self._endpoint.server,
+            max_retries=0,
+            timeout=openai.Timeout(None, connect=_CONNECT),
+            http_client=openai.DefaultAioHttpClient(
+                auth=self._endpoint.authorize,
+                # A POST that is redirected arrives as a GET, or with its key at another server.
+                follow_redirects=False,
+            ),
+        )
+
+    async def close(self) -> None:
+        """Close what this loop has open; to be called before the loop ends."""
+        client, self._client = self._client, None
+        if client is not None and self._loop is asyncio.get_running_loop():
+            await client.close()

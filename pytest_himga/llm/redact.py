@@ -1,0 +1,84 @@
+"""What no text may show, in the llm room: everything that a server says passes through here first."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+from urllib.parse import quote, quote_plus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_MASK = "***"
+#: A secret of this many characters does not stand in a text by chance.
+_LONG = 8
+#: Shorter ones are placeholders (``none``, ``EMPTY``) more often than not, and words of any answer.
+_SHORT = 4
+#: A server that masks a key itself still shows this many of its first characters, or more.
+_HEAD = 3
+
+
+class Redactor:
+    """Replaces secrets by ``***``. Its own repr tells nothing."""
+
+    __slots__ = ("_anywhere", "_words")
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        every = {form for secret in secrets for form in _forms(secret)}
+        long = {form for form in every if len(form) >= _LONG}
+        short = {form for form in every if _SHORT <= len(form) < _LONG}
+        masked = {form[:_HEAD] for form in long}
+        self._anywhere = _any_of(re.escape(form) for form in _longest_first(long))
+        self._words = _any_of(
+            [
+                *(rf"(?<!\w){re.escape(form)}(?!\w)" for form in _longest_first(short)),
+                *(rf"(?<!\w){re.escape(head)}\S*(?:\*{{2,}}|\.{{3}}|\u2026)\S*" for head in sorted(masked)),
+            ]
+        )
+
+    def __repr__(self) -> str:
+        return "Redactor()"
+
+    def reply(self, text: str) -> str:
+        """``text`` of a model's: only long secrets are replaced, because a short one may be its answer."""
+        return self._anywhere.sub(_MASK, text) if self._anywhere else text
+
+    def sentence(self, text: str) -> str:
+        """``text`` that goes into an error: short secrets are replaced too, and keys that a server masked."""
+        text = self.reply(text)
+        return self._words.sub(_MASK, text) if self._words else text
+
+
+def _forms(secret: str) -> set[str]:
+    """A secret as it is, and as it looks in a URL, in JSON and in a header."""
+    encoded = base64.b64encode(secret.encode("utf-8")).decode("ascii")
+    return {
+        secret,
+        quote(secret),
+        quote(secret, safe=""),
+        quote_plus(secret),
+        json.dumps(secret)[1:-1],
+        encoded,
+        encoded.rstrip("="),
+    }
+
+
+def _longest_first(forms: Iterable[str]) -> list[str]:
+    return sorted(forms, key=lambda form: (-len(form), form))
+
+
+def _any_of(patterns: Iterable[str]) -> re.Pattern[str] | None:
+    joined = "|".join(patterns)
+    return re.compile(joined) if joined else None
+
+
+def one_line(text: str, most: int) -> str:
+    """``text`` as one line of at most ``most`` characters, without anything that a terminal would obey."""
+    cleaned = "".join(
+        " " if unicodedata.category(char).startswith("C") else char for char in text[: most * 20]
+    )
+    line = " ".join(cleaned.split())
+    return line if len(line) <= most and len(text) <= most * 20 else line[: most - 3].rstrip() + "..."

@@ -1,0 +1,206 @@
+"""Which models answer and judge: read from options and environment, checked before any work.
+
+``ModelSettings`` is part of ``Settings``; the ``calibrate`` command makes one from its own arguments. A key
+is never in it as text: it stays in the ``Endpoint``, which shows it to nobody.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pytest_himga.errors import SettingsError
+from pytest_himga.llm.cache import CacheSetting, parse_cache
+from pytest_himga.llm.endpoint import Endpoint, read_endpoint
+from pytest_himga.llm.prompt import PROTOCOL_VERSION, ModelSpec, digest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_himga.answer.answer_profile import AnswerProfile
+    from pytest_himga.judge.llm_profile import JudgeProfile
+
+#: Environment variables that may hold the key, the first that is set.
+ANSWER_KEYS = ("HIMGA_API_KEY", "OPENAI_API_KEY")
+JUDGE_KEYS = ("HIMGA_JUDGE_API_KEY", *ANSWER_KEYS)
+#: Hex digits of a fingerprint that are printed.
+SHOWN = 12
+
+
+class Source(Protocol):
+    """Where options are read from: pytest's, or a command's arguments."""
+
+    def one(self, name: str) -> str | None:
+        """The value of an option."""
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """The values of a list."""
+
+    def pairs(self, name: str) -> dict[str, str]:
+        """The values of a KEY=VALUE list."""
+
+    def number(self, name: str, default: Any, *, whole: bool = False) -> Any:
+        """The value as a number above 0."""
+
+    def switch(self, name: str) -> bool:
+        """Whether it is on."""
+
+    def base(self, name: str) -> Path:
+        """The folder that a relative path in it is relative to."""
+
+    def written(self, name: str, text: str) -> str:
+        """The option as it stands where it was written."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model on one server."""
+
+    spec: ModelSpec
+    endpoint: Endpoint
+
+    def fingerprint(self, profile_sha256: str) -> str:
+        """The sha256 (hex) over prompt text, model, server and parameters: what decides a reply."""
+        return digest({"protocol": PROTOCOL_VERSION, "profile": profile_sha256, **self.spec.as_json()})
+
+
+@dataclass(frozen=True)
+class ProfileChoice:
+    """A profile as it was asked for: its name or path, the folder for a relative path, the option as written."""
+
+    spec: str
+    base: Path
+    option: str
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Who answers and who judges. ``answerer`` and ``judge`` are None where the backend tells."""
+
+    answerer: str | None = None
+    judge: str | None = None
+    answer_model: Model | None = None
+    judge_model: Model | None = None
+    answer_profile: ProfileChoice | None = None
+    judge_profile: ProfileChoice | None = None
+    judge_votes: int = 1
+    judge_probe: bool = False
+    cache: CacheSetting = field(default_factory=lambda: CacheSetting("on", None))
+
+    @property
+    def llm_answers(self) -> bool:
+        """Whether an LLM answers."""
+        return self.answerer == "llm"
+
+    @property
+    def llm_judges(self) -> bool:
+        """Whether an LLM judges."""
+        return self.judge == "llm"
+
+
+def read_models(source: Source, environ: Mapping[str, str]) -> ModelSettings:
+    """Who answers and judges.
+
+    Raises
+    ------
+    SettingsError
+        For the first value that cannot be used; for an LLM without a model, or without a key where its
+        server is OpenAI's own (but not if nothing will be asked, ``--himga-offline``).
+    """
+    answerer, judge = source.one("answerer"), source.one("judge")
+    if judge is None and answerer == "llm":
+        judge = "llm"
+    return ModelSettings(
+        answerer=answerer,
+        judge=judge,
+        answer_model=_answer_model(source, environ) if answerer == "llm" else None,
+        judge_model=_judge_model(source, environ) if judge == "llm" else None,
+        answer_profile=_profile(source, "answer-profile"),
+        judge_profile=_profile(source, "judge-profile"),
+        judge_votes=_votes(source),
+        judge_probe=source.switch("judge-probe"),
+        cache=parse_cache(
+            source.words("cache"),
+            base=source.base("cache"),
+            option=source.written("cache", ",".join(source.words("cache"))),
+        ),
+    )
+
+
+def _answer_model(source: Source, environ: Mapping[str, str]) -> Model:
+    name = source.one("model")
+    if not name:
+        raise SettingsError(
+            "--himga-answerer=llm needs a model: add --himga-model, e.g. --himga-model=gpt-4o-mini"
+        )
+    return _model(source, environ, name, "model-option", "base-url", ANSWER_KEYS)
+
+
+def _judge_model(source: Source, environ: Mapping[str, str]) -> Model:
+    name = source.one("judge-model") or source.one("model")
+    if not name:
+        raise SettingsError(
+            "--himga-judge=llm needs a model: add --himga-judge-model, e.g. --himga-judge-model=gpt-4o-mini"
+        )
+    url_option = "judge-base-url" if source.one("judge-base-url") else "base-url"
+    return _model(source, environ, name, "judge-model-option", url_option, JUDGE_KEYS)
+
+
+def _model(
+    source: Source, environ: Mapping[str, str], name: str, options: str, url_option: str, keys: Sequence[str]
+) -> Model:
+    endpoint = read_endpoint(
+        source.one(url_option),
+        environ,
+        option=f"--himga-{url_option}",
+        key_names=keys,
+        need_key=not source.switch("offline"),
+    )
+    parameters = {key: _plain(text) for key, text in source.pairs(options).items()}
+    for key in ("model", "messages", "response_format", "stream", "n"):
+        if key in parameters:
+            raise SettingsError(
+                f"{source.written(options, f'{key}=...')}: {key} is himga's own to send; leave it out"
+            )
+    return Model(ModelSpec(name, endpoint.server, parameters), endpoint)
+
+
+def _plain(text: str) -> Any:
+    """A parameter as JSON (0, 0.2, true, {"effort": "low"}), or as the text that it is."""
+    try:
+        return json.loads(text, parse_constant=str)
+    except ValueError:
+        return text
+
+
+def _profile(source: Source, name: str) -> ProfileChoice | None:
+    spec = source.one(name)
+    return ProfileChoice(spec, source.base(name), source.written(name, spec)) if spec else None
+
+
+def _votes(source: Source) -> int:
+    votes: int = source.number("judge-votes", 1, whole=True)
+    if votes % 2 == 0:
+        raise SettingsError(
+            f"{source.written('judge-votes', str(votes))} is even, so votes can tie; take {votes - 1} or {votes + 1}"
+        )
+    return votes
+
+
+def answer_profile_of(models: ModelSettings) -> AnswerProfile:
+    """The profile of the LLM that answers; ``SettingsError`` if it cannot be read."""
+    from pytest_himga.answer.answer_profile import load_answer_profile
+
+    chosen = models.answer_profile or ProfileChoice("strict", Path(), "--himga-answer-profile=strict")
+    return load_answer_profile(chosen.spec, base=chosen.base, option=chosen.option)
+
+
+def judge_profile_of(models: ModelSettings, family: str) -> JudgeProfile:
+    """The profile of the LLM that judges a dataset of this family; ``SettingsError`` if it cannot be read."""
+    from pytest_himga.judge.llm_profile import DEFAULT_PROFILES, load_judge_profile
+
+    name = DEFAULT_PROFILES[family]
+    chosen = models.judge_profile or ProfileChoice(name, Path(), f"--himga-judge-profile={name}")
+    return load_judge_profile(chosen.spec, base=chosen.base, option=chosen.option)
