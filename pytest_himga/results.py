@@ -32,11 +32,11 @@ def reports_of(controller: Controller) -> list[DatasetReport]:
                 items=summary.all.n,
                 backend=controller.run.backend.name,
                 judge=judge_name(controller, name),
-                models=[
-                    str(llm)
+                models={
+                    llm.role: str(llm)
                     for llm in (controller.run.lineup.answering, controller.run.lineup.judge_of(name))
                     if llm
-                ],
+                },
                 top_k=controller.run.settings.top_k,
                 plugin_version=__version__,
                 backend_version=controller.tally.backend_version,

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from pytest_himga.commands.output import tell
 from pytest_himga.data.opening import Access, open_dataset, split_names
@@ -21,6 +21,7 @@ from pytest_himga.engine.judging import Judging, is_llm
 from pytest_himga.engine.llms import Llms
 from pytest_himga.errors import DatasetError, SelectionError, SettingsError, nearest
 from pytest_himga.judge.probes import SHIPPED, SHIPPED_FAMILY, dataset_probes, shipped_probes
+from pytest_himga.judge.resolve import resolve_judge
 from pytest_himga.lineup import Llm
 from pytest_himga.memory.protocol import Context, Usage
 from pytest_himga.models import judge_profile_of, read_models
@@ -43,13 +44,10 @@ if TYPE_CHECKING:
 # -- what is asked for -------------------------------------------------------------------------------
 
 
-def open_datasets(source: CommandSource, given: Sequence[str]) -> list[tuple[Dataset, list[Case]]]:
+def _open_datasets(source: CommandSource, given: Sequence[str]) -> list[tuple[Dataset, list[Case]]]:
     """The datasets of the ``--from-dataset``s, each with the questions that ``--subset`` leaves.
 
-    Raises
-    ------
-    SettingsError
-        For whatever is wrong with them: nothing is measured then, and that is not the judge's fault.
+    A ``SettingsError`` says whatever is wrong with them: nothing is measured then, which is not the judge's fault.
     """
     names = dict.fromkeys(name for text in given for name in split_names(text))
     subset = source.one("subset")
@@ -85,14 +83,19 @@ def _models(source: CommandSource) -> ModelSettings:
     """Who judges; ``SettingsError`` where it is nobody that could be tried."""
     name = source.one("judge")
     if name is None:
-        raise SettingsError("no judge is named: add --judge=lexical, --judge=llm or --judge=package.module:attribute")
+        raise SettingsError(
+            "no judge is named: add --judge=lexical, --judge=llm or --judge=package.module:attribute"
+        )
     if name == "evidence":
         raise SettingsError(
             f"{source.written('judge', name)} judges no answers: it looks for the evidence in what a memory returned; "
             "try lexical, llm or a judge of your own"
         )
     _check_importable(name, source.written("judge", name))
-    return read_models(source, os.environ)
+    models = read_models(source, os.environ)
+    if not models.llm_judges:
+        resolve_judge(name)  # before a dataset is downloaded for it
+    return models
 
 
 def _check_importable(name: str, written: str) -> None:
@@ -136,14 +139,14 @@ class Sheet:
 
 
 class Bench:
-    """A judge, ready to be tried; a context that ends what it needed.
+    """A judge, ready to be tried on the shipped probes and on those of ``datasets``; a context that ends it.
 
-    Raises ``SettingsError`` where there is no such judge.
+    Raises ``SettingsError`` for a judge or a dataset that is not there.
     """
 
-    def __init__(self, source: CommandSource, chosen: Sequence[tuple[Dataset, list[Case]]]) -> None:
+    def __init__(self, source: CommandSource, datasets: Sequence[str] = ()) -> None:
         self._models = _models(source)
-        self._chosen = chosen
+        self._chosen = _open_datasets(source, datasets)
         self._background = Background()
         self._spent = Usage()
         timeout = source.number("timeout", DEFAULT_TIMEOUT)
@@ -153,10 +156,11 @@ class Bench:
             offline=source.switch("offline"),
             cache_folder=Path.cwd() / ".himga" / "cache",
         )
-        self._families = {SHIPPED: SHIPPED_FAMILY, **{dataset.name: dataset.family for dataset, _ in chosen}}
+        self._families = {SHIPPED: SHIPPED_FAMILY}
+        self._families |= {dataset.name: dataset.family for dataset, _ in self._chosen}
         self._judging = Judging(self._models, self._families, self._llms, self._background, timeout)
 
-    def __enter__(self) -> Bench:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -8,6 +8,7 @@ Exit status: 0 fit for gating; 1 not fit; 2 a command line, an environment or a 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_himga.errors import SettingsError
@@ -27,7 +28,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     judge = parser.add_argument_group("the judge")
     judge.add_argument("--judge", metavar="NAME", help="lexical, llm or package.module:attribute")
     judge.add_argument(
-        "--judge-profile", metavar="NAME|FILE", help="rules of the LLM, as for pytest (default: by the dataset)"
+        "--judge-profile",
+        metavar="NAME|FILE",
+        help="rules of the LLM, as for pytest (default: by the dataset)",
     )
     judge.add_argument("--judge-model", metavar="NAME", help="model of the LLM")
     judge.add_argument("--judge-base-url", metavar="URL", help="its OpenAI-compatible server")
@@ -68,14 +71,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a table for each set of probes; the exit status says what they come to."""
-    from pytest_himga.commands.bench import Bench, open_datasets
+    from pytest_himga.commands.bench import Bench
     from pytest_himga.commands.output import say, tell
     from pytest_himga.commands.source import CommandSource
     from pytest_himga.report.calibration import calibration_lines
 
     source = CommandSource(arguments, os.environ)
+    if arguments.json and not Path(arguments.json).absolute().parent.is_dir():
+        raise SettingsError(f"--json={arguments.json}: there is no such folder; make it first")
     calibrations: list[tuple[Sheet, Calibration]] = []
-    with Bench(source, open_datasets(source, arguments.from_dataset or [])) as bench:
+    with Bench(source, arguments.from_dataset or ()) as bench:
         if planned := bench.planned:
             tell(planned)
         for sheet in bench.sheets:
@@ -106,7 +111,6 @@ def _status(calibrations: list[Calibration]) -> int:
 
 def _write(name: str, calibrations: list[tuple[Sheet, Calibration]]) -> None:
     import json
-    from pathlib import Path
 
     from pytest_himga import __version__
 
@@ -115,6 +119,4 @@ def _write(name: str, calibrations: list[tuple[Sheet, Calibration]]) -> None:
     try:
         Path(name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise SettingsError(
-            f"--json={name} cannot be written: {getattr(error, 'strerror', error)}"
-        ) from None
+        raise SettingsError(f"--json={name} cannot be written: {getattr(error, 'strerror', error)}") from None

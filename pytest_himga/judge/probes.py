@@ -65,20 +65,20 @@ class Probe:
 
 
 def shipped_probes() -> list[Probe]:
-    """The probes that are part of this package, right ones first, a kind's together."""
+    """The probes that are part of this package, in the order of ``KINDS``."""
     import tomllib
 
     content = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     probes = [
         probe for number, record in enumerate(content["question"]) for probe in _shipped(number, record)
     ]
-    kinds = list(dict.fromkeys(probe.kind for probe in probes))
-    return sorted(probes, key=lambda probe: (not probe.right, kinds.index(probe.kind)))
+    return sorted(probes, key=lambda probe: KINDS.index(probe.kind))
 
 
 def _shipped(number: int, record: dict[str, Any]) -> Iterator[Probe]:
     question = _question(record)
-    session = Session("1", [Message(*record["said"].split(": ", 1), "D1:1", record["date"])], record["date"])
+    speaker, _, words = record["said"].partition(": ")
+    session = Session("1", [Message(speaker, words, "D1:1", record["date"])], record["date"])
     sample = Sample(str(number), SHIPPED_FAMILY, [session], [question])
     case = Case.of(SHIPPED, sample.sample_id, sample, question)
     for probe in record["probe"]:
@@ -127,8 +127,9 @@ def dataset_probes(cases: Sequence[Case]) -> Iterator[Probe]:
     for case in usable:
         if case.brief.expects_abstention:
             yield _made(case, "refusal", REFUSAL, right=True)
-            if case.brief.trap and case.brief.trap.strip():
-                yield _made(case, "trap", case.brief.trap, right=False)
+            trap = case.brief.trap or ""
+            if trap.strip() and not abstains(trap):  # two traps of the real file are refusals themselves
+                yield _made(case, "trap", trap, right=False)
             continue
         yield _made(case, "gold", _gold(case), right=True)
         other = golds.another(case)
@@ -148,7 +149,7 @@ def _is_usable(case: Case) -> bool:
 
 def _made(case: Case, kind: str, answer: str, *, right: bool) -> Probe:
     word = "another" if kind == "another's gold" else kind
-    return Probe(f"{case.dataset}/{case.sample_name}/{case.uid}/{word}", kind, case, answer, right)
+    return Probe(f"{case.sample_name}/{case.uid}/{word}", kind, case, answer, right)
 
 
 def _gold(case: Case) -> str:
@@ -187,18 +188,24 @@ def _behind(cases: list[Case], place: int) -> Iterator[Case]:
 
 
 def _says_something_else(case: Case, other: Case) -> bool:
-    """Whether nobody could take the other question's gold for this one's.
+    """Whether hardly anybody could take the other question's gold for this one's.
 
-    That is: the questions differ, neither gold has all words of the other ("7 May" and "May 7th, 2031"),
-    they are not the same yes or no, and not both say that the answer is not known.
+    That is: the questions differ; neither gold has all words of the other ("7 May" and "May 7th, 2031"), nor
+    have they more than half of their words in common; they do not both say yes, or no; and they do not both
+    say that the answer is not known.
     """
     mine, its = _gold(case), _gold(other)
     my_words, its_words = _words(mine), _words(its)
-    if not my_words or not its_words or my_words <= its_words or its_words <= my_words:
+    shared = my_words & its_words
+    if len(shared) in (len(my_words), len(its_words)) or 2 * len(shared) > len(my_words | its_words):
         return False
-    if _POLARITY & my_words & its_words or _words(case.brief.question) == _words(other.brief.question):
+    if _polarity(mine) & _polarity(its) or _words(case.brief.question) == _words(other.brief.question):
         return False
     return not (abstains(mine) and abstains(its))
+
+
+def _polarity(text: str) -> set[str]:
+    return {"yes", "no"}.intersection(re.findall(r"\w+", text.lower()))
 
 
 @lru_cache(maxsize=1 << 12)
@@ -210,9 +217,10 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(tokens_of(" ".join(words)))
 
 
-_POLARITY = frozenset(("yes", "no"))
 #: Words that two ways to say the same may differ in; "a", "an", "the" and "and" are no tokens at all.
 _GLUE = frozenset(
-    ["in", "on", "at", "of", "to", "for", "from", "by", "with", "as", "it", "is", "was", "were", "be", "he"]
-    + ["she", "they", "his", "her", "hers", "their", "this", "that"]
+    (
+        *("in", "on", "at", "of", "to", "for", "from", "by", "with", "as", "it", "is", "was", "were", "be"),
+        *("he", "she", "they", "his", "her", "hers", "their", "this", "that"),
+    )
 )

@@ -35,11 +35,13 @@ VERDICT_FORMAT = ResponseFormat(
     },
 )
 _KEYS = frozenset({"reason", "verdict"})
+_KINDS: dict[type, str] = {str: "text", list: "list", dict: "object"}
 _VALUES: dict[str, OpinionValue] = {"correct": "correct", "wrong": "wrong"}
 #: A reason is one sentence; a model that runs on must not fill every report.
 _LONGEST_REASON = 1000
-#: Of a reply that cannot be read, this much is looked at for the error.
-_HEAD = 200
+#: What is longer than a label or a field's name is not shown in an error, not even cut: half of a key that
+#: a server echoes could no longer be told for one.
+_LONGEST_NAMED = 30
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def read_verdict(text: str) -> Opinion:
     """
     opinions, prose = _taken_apart(text)
     if not opinions:
-        raise Unreadable(f"there is no verdict object in the judge's reply {shown(text[:_HEAD])}")
+        raise Unreadable("there is no verdict object in the judge's reply")
     value = opinions[0].value
     if any(opinion.value != value for opinion in opinions):
         raise Unreadable("the judge's reply has verdict objects that disagree")
@@ -82,32 +84,35 @@ def _taken_apart(text: str) -> tuple[list[Opinion], list[str]]:
         try:
             value, end = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):
-            raise Unreadable(
-                f"the judge's reply has a broken or cut-off object {shown(text[start : start + _HEAD])}"
-            ) from None
+            raise Unreadable("the judge's reply has a broken or cut-off object") from None
         opinions.append(_opinion(value))
     prose.append(text[end:])
     if any("}" in part for part in prose):
         raise Unreadable("the judge's reply has a } that closes nothing")
-    if opinions and (prose[0].rstrip().endswith("[") or prose[-1].lstrip().startswith("]")):
+    if opinions and (prose[0].rstrip().endswith(("[", ",")) or prose[-1].lstrip().startswith("]")):
         raise Unreadable("the judge's reply is a list; expected one verdict object")
     return opinions, prose
 
 
 def _opinion(value: dict[str, Any]) -> Opinion:
-    for key in value.keys() - _KEYS:
+    for key in (key for key in value if key not in _KEYS):
         raise Unreadable(
-            f"the judge's verdict object has a field {shown(key)}; expected verdict and reason only"
+            f"the judge's verdict object has a field {_named(key)}; expected verdict and reason only"
         )
     label, reason = value.get("verdict"), value.get("reason", "")
     # The whole label: a part of it is a verdict of nobody's (INCORRECT, PARTIALLY CORRECT, yesterday).
     known = _VALUES.get(label.strip().casefold()) if isinstance(label, str) else None
     if known is None:
-        said = shown(label) if "verdict" in value else "missing"
+        said = _named(label) if "verdict" in value else "missing"
         raise Unreadable(f"the judge's verdict is {said}; expected CORRECT or WRONG")
     if not isinstance(reason, str):
-        raise Unreadable(f"the judge's reason is {shown(reason)}; expected a text")
+        raise Unreadable(f"the judge's reason is {_named(reason)}; expected a text")
     return Opinion(known, _one_line(sound(reason)))
+
+
+def _named(value: object) -> str:
+    text = shown(value)
+    return text if len(text) <= _LONGEST_NAMED else f"a long {_KINDS.get(type(value), 'value')}"
 
 
 def _one_line(text: str) -> str:

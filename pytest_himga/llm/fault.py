@@ -148,7 +148,8 @@ def status_fault(
     if status in (400, 403) and said.about_content:
         return Fault(f"a content filter kept the request from {whom.model}: {sentence}")
     if status in (400, 422):
-        return Fault(sentence, for_all=said.code == "model_not_found", rejected=said)
+        no_model = said.code == "model_not_found" or said.param == "model"
+        return Fault(sentence, for_all=no_model, rejected=said)
     if status in _FOR_ALL:
         ending = whom.redact.sentence(_what_to_do(whom, status, location))
         return Fault(sentence + (f"; {ending}" if ending else ""), outage=True, for_all=True)

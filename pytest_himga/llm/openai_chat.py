@@ -183,11 +183,12 @@ class _Errand:
         if self._failed >= self._attempts:
             tries = f" ({self._failed} attempts)" if self._failed > 1 else ""
             self._give_up(chat.breaker.failed(fault) + tries)
-        seconds = chat.pace.wait(self._failed, fault.wait)
-        if seconds >= self._left:
-            asked = f"; it asks to wait {fault.wait:.0f} s, but" if fault.wait else ";"
+        left = self._left
+        seconds = chat.pace.wait(self._failed, fault.wait, left)
+        if seconds >= left:
             chat.breaker.failed(fault)
-            self._give_up(f"{fault.sentence}{asked} a request may take {TOTAL * chat.timeout:g} s in all")
+            asked = f"it asks to wait {fault.wait:g} s, but " if fault.wait else ""
+            self._give_up(f"{fault.sentence}; {asked}a request may take {TOTAL * chat.timeout:g} s in all")
         await chat.pace.sleep(seconds)
 
     def _give_up(self, sentence: str) -> NoReturn:

@@ -37,15 +37,15 @@ class Pace:
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], float] = time.time
 
-    def wait(self, failed: int, asked: float | None) -> float:
+    def wait(self, failed: int, asked: float | None, left: float) -> float:
         """Seconds before the next attempt, after ``failed`` of them: as the server asked, else at random.
 
         At random between none and a limit that doubles ("full jitter"): calls that failed together do not
-        come back together.
+        come back together. A random wait takes no more than a quarter of the seconds ``left``.
         """
         if asked is not None:
             return asked * (1 + _SPREAD * self.chance())
-        return _FIRST_WAIT * 2.0 ** (failed - 1) * self.chance()
+        return min(_FIRST_WAIT * 2.0 ** (failed - 1), left / 4) * self.chance()
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:

@@ -108,7 +108,14 @@ class OracleMemory(SharedStore):
         found += [message for one in sessions for message in self._sessions[one]]
         if not found:
             return []
-        text = "\n".join(f"{message.role}: {message.content}" for message in found)
+        # With its dates, for what answers from it has nothing else to tell when.
+        lines, date = [], None
+        for message in found:
+            if message.date_str and message.date_str != date:
+                lines.append(f"[{message.date_str}]")
+                date = message.date_str
+            lines.append(f"{message.role}: {message.content}")
+        text = "\n".join(lines)
         return [Recalled(text, turn_ids=turns, session_ids=sessions)]
 
     def reset(self) -> None:

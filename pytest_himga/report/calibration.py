@@ -6,7 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from pytest_himga.report.table import NOTHING
-from pytest_himga.report.text import labelled, one_line, plain
+from pytest_himga.report.text import one_line, plain
 from pytest_himga.score.calibration import MOST_FALSE_ACCEPTS, MOST_FALSE_REJECTS
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def calibration_lines(
         *_section(rule, [right, wrong]),
         *_named("rejected although right", right, verbose),
         *_named("accepted although wrong", wrong, verbose),
-        *textwrap.wrap(verdict_sentence(calibration), WIDTH, subsequent_indent="  "),
+        *textwrap.wrap(verdict_sentence(calibration), WIDTH, subsequent_indent="  ", break_on_hyphens=False),
     ]
 
 
@@ -76,10 +76,16 @@ def _row(label: str, cells: tuple[str, ...]) -> str:
 
 
 def _named(label: str, kind: Kind, verbose: bool) -> list[str]:
-    """The ids of the probes that went wrong, a wrapped list beside its label."""
-    ids = list(kind.mistaken)
+    """The ids of the probes that went wrong; an id is never broken, so that it can be searched for."""
+    ids = [plain(probe) for probe in kind.mistaken]
     if not ids:
         return []
     shown = ids if verbose else ids[:MOST_NAMED]
     more = f" and {len(ids) - len(shown):,} more (-v names all)" if len(ids) > len(shown) else ""
-    return labelled(f"{label}:", ", ".join(map(plain, shown)) + more, width=WIDTH, column=len(label) + 2)
+    return textwrap.wrap(
+        f"{label}: {', '.join(shown)}{more}",
+        WIDTH,
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

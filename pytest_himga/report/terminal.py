@@ -7,7 +7,7 @@ of workers.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_himga.report.table import NOTHING, table_lines
@@ -17,7 +17,7 @@ from pytest_himga.score.measurements import MEAN_SCORE
 from pytest_himga.score.retrieval import metric_ks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_himga.score.counts import Spent
     from pytest_himga.score.dimensions import Dimensions
@@ -35,6 +35,7 @@ _COLUMN = 12
 _FIGURE = 6
 #: Reasons for n/a that are told before the rest is counted, and characters of one.
 _REASONS, _LONGEST_REASON = 3, 200
+_DOING = {"answer": "answering", "judge": "judging"}
 _GATE: dict[GateStatus, tuple[str, Style]] = {
     "passed": ("passed", "green"),
     "failed": ("FAILED", "red"),
@@ -49,7 +50,7 @@ class Provenance:
 
     ``errata`` names those that are active; ``session_order`` is shown unless it is the default, ``time``;
     ``unverified`` says that the data has another sha256 than the one that is published, or none is known;
-    ``models`` tell of those that answered and judged.
+    ``models`` tell of those that answered and judged, by role.
     """
 
     sha256: str
@@ -62,7 +63,7 @@ class Provenance:
     errata: str | None = None
     session_order: str | None = None
     unverified: bool = False
-    models: Sequence[str] = ()
+    models: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,8 @@ def _dataset_lines(report: DatasetReport, width: int) -> Iterator[Line]:
     yield from _context(summary, width)
     yield from _models(summary, width)
     yield from _times(summary, width)
+    for role, model in report.provenance.models.items():
+        yield from _fact(role, model, width)
     yield from _fact("provenance", _provenance(report), width)
 
 
@@ -238,7 +241,7 @@ def _times(summary: DatasetSummary, width: int) -> Iterator[Line]:
     times = summary.times
     for stage, spent in summary.spent.items():
         if spent.p50 is not None and spent.p95 is not None:
-            yield from _fact(stage, f"p50 {_time(spent.p50)}, p95 {_time(spent.p95)}", width)
+            yield from _fact(_DOING[stage], f"p50 {_time(spent.p50)}, p95 {_time(spent.p95)}", width)
     if times.retrieve_p50 is not None and times.retrieve_p95 is not None:
         yield from _fact(
             "retrieve", f"p50 {_time(times.retrieve_p50)}, p95 {_time(times.retrieve_p95)}", width
@@ -262,7 +265,6 @@ def _provenance(report: DatasetReport) -> str:
         f"{counted(summary.samples, 'sample')}{fed}",
         f"backend {source.backend}{version}",
         f"judge {source.judge}",
-        *source.models,
         f"k {source.top_k}",
         f"pytest-himga {source.plugin_version}",
     )

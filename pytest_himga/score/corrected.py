@@ -2,7 +2,8 @@
 
 A judge accepts right answers at a rate ``Se`` and rejects wrong ones at a rate ``Sp``, both measured on probes.
 If a share ``p`` of its verdicts is "correct", the share ``a`` that really is fulfils ``p = a Se + (1 - a)(1 - Sp)``,
-so ``a = (p + Sp - 1) / (Se + Sp - 1)`` (W. J. Rogan and B. Gladen, Am J Epidemiol 107, 1978).
+so ``a = (p + Sp - 1) / (Se + Sp - 1)`` (W. J. Rogan and B. Gladen, Am J Epidemiol 107, 1978). That holds as
+far as the judge errs on a run's answers as often as on the probes.
 """
 
 from __future__ import annotations
@@ -74,7 +75,10 @@ def _interval(
     shift = 2 * z2 * (middle * of_sensitivity - (1 - middle) * of_specificity)
     spread = of_observed + middle**2 * of_sensitivity + (1 - middle) ** 2 * of_specificity
     half = Z_95 * math.sqrt(spread) / margin
-    return _inside(middle + shift - half), _inside(middle + shift + half)
+    # Ours: verdicts that these rates hardly allow would else have an interval that lies outside 0..1, of
+    # which a single point would be left, as if that were certain.
+    middle = _inside(middle + shift)
+    return _inside(middle - half), _inside(middle + half)
 
 
 def _inside(share: float) -> float:

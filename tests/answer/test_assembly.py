@@ -6,7 +6,7 @@ import math
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_himga.answer.assembly import (
@@ -179,6 +179,7 @@ def dated(draw: st.DrawFn) -> tuple[object, datetime | None]:
     return draw(st.sampled_from(forms)), moment
 
 
+@settings(max_examples=60)  # each draws up to eight memories
 @given(
     st.lists(st.tuples(st.text(st.characters(exclude_characters="<")), dated()), max_size=8),
     st.integers(1, 9),

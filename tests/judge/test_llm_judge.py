@@ -113,7 +113,7 @@ def test_how_an_unanswerable_question_was_met(reply, answer, trap, value, absten
         (
             (GARBLED, C, W),
             "unscored",
-            "1 correct, 1 wrong, 1 unscored: there is no verdict object in the judge's reply 'CORRECT'",
+            "1 correct, 1 wrong, 1 unscored: there is no verdict object in the judge's reply",
         ),
         ((C, W, C, W, C), "correct", "3 of 5 votes: it says so"),
         ((C, DOWN, C, W, W), "unscored", "2 correct, 2 wrong, 1 unscored: the judge's server is down"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+
 import pytest
 from judged_cases import NAMES, case, prompt, shipped
 

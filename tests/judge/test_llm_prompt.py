@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+import warnings
+from collections import Counter
 
 import pytest
 from judged_cases import CORRECT, NAMES, ToldModel, case, prompt, rules_in, shipped
 
-from pytest_himga.data.locomo import LABELS
+from pytest_himga.data.locomo import LABELS, load_locomo
 from pytest_himga.data.longmemeval import type_labels as longmemeval_types
 from pytest_himga.data.memorystress.reader import TYPES as MEMORYSTRESS_TYPES
 from pytest_himga.data.schema import Message, QuestionType, Session
+from pytest_himga.errors import DatasetWarning
 from pytest_himga.judge.llm import LLMJudge
 from pytest_himga.judge.llm_profile import load_judge_profile
+from pytest_himga.judge.llm_prompt import gold_of, rules_key
 
 
 def block(field: str, text: str) -> str:
@@ -244,3 +248,25 @@ def test_what_strangers_say_stays_inside_its_fence(name, attack):
 def test_a_fence_is_drawn_anew_for_each_call():
     request = LLMJudge(ToldModel(), shipped("strict")).request_for(case(), "a kiln")
     assert request.rendered() != request.rendered()
+
+
+# -- the real file -------------------------------------------------------------------------------------
+
+
+def test_rules_and_golds_of_the_real_locomo(real_locomo):
+    """By categories, although the labels call the types of 1, 3 and 4 by other names."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DatasetWarning)
+        samples = load_locomo(real_locomo, labels="himga")
+    asked = [question for sample in samples for question in sample.qa_pairs]
+    assert Counter(rules_key(one, "locomo") for one in asked) == {
+        "multi_hop": 282,
+        "temporal": 321,
+        "open_domain": 96,
+        "single_hop": 841,
+        "abstention": 444,
+        "default": 2,
+    }
+    cut = [one for one in asked if gold_of(shipped("lenient"), one, "locomo") != one.gold]
+    assert len(cut) == 11
+    assert {one.raw["category"] for one in cut} == {3}

@@ -45,6 +45,8 @@ REPLIES = [
     (f'{C}\n{{"verdict": "maybe"}}', "unscored"),
     (f"[{C}]", "unscored"),
     (f"[{C}, {C}]", "unscored"),
+    (f'["so", {C}', "unscored"),
+    (f'["so", {C}]', "unscored"),
     # no label of the set
     ('{"verdict": "INCORRECT"}', "unscored"),
     ('{"verdict": "NOT CORRECT"}', "unscored"),
@@ -125,7 +127,7 @@ def test_a_reply_is_one_verdict_or_unscored(reply, value):
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        ("CORRECT", "there is no verdict object in the judge's reply 'CORRECT'"),
+        ("CORRECT", "there is no verdict object in the judge's reply"),
         (f"{C}{W}", "the judge's reply has verdict objects that disagree"),
         (
             '{"verdict": "CORRECT", "score": 1}',
@@ -133,7 +135,12 @@ def test_a_reply_is_one_verdict_or_unscored(reply, value):
         ),
         ('{"verdict": "INCORRECT"}', "the judge's verdict is 'INCORRECT'; expected CORRECT or WRONG"),
         ('{"reason": "x"}', "the judge's verdict is missing; expected CORRECT or WRONG"),
-        ('{"verdict": "CORR', "the judge's reply has a broken or cut-off object '{\"verdict\": \"CORR'"),
+        ('{"verdict": "CORR', "the judge's reply has a broken or cut-off object"),
+        (
+            '{"verdict": "sk-not-a-key-0123456789-0123456789"}',
+            "the judge's verdict is a long text; expected CORRECT or WRONG",
+        ),
+        ('{"reason": [1, 2], "verdict": "WRONG"}', "the judge's reason is [1, 2]; expected a text"),
         (
             f"It is not so. {C}",
             "the judge's reply says two things: its verdict is correct, and beside it stands 'not'",

@@ -249,6 +249,13 @@ def test_a_closed_cache_finds_and_keeps_nothing_and_says_nothing(runs: Runs) -> 
     assert runs.find("b") == [None]
 
 
+def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
+    runs = Runs(tmp_path / "100% of it? #1 & \N{SNOWMAN}" / NAME)
+    runs.keep("a")
+    assert runs.find("a") == runs.find("a", writes=False) == ["reply to a"]
+    assert [path.name for path in tmp_path.iterdir()] == [runs.path.parent.name]
+
+
 def test_a_cache_that_nobody_asks_makes_nothing(runs: Runs) -> None:
     cache = ReplyCache(runs.path, reads=True, writes=True)
     cache.close()

@@ -46,7 +46,7 @@ def test_oracle_returns_exactly_what_was_revealed_as_one_thing():
     memory = fed(OracleMemory(), "I planted tulips.", "It rained.", "They are purple.")
     memory.reveal("What colour?", ["D1:1", "D1:3"])
     assert memory.retrieve("What colour?") == [
-        Recalled("Ada: I planted tulips.\nAda: They are purple.", turn_ids=["D1:1", "D1:3"])
+        Recalled("[3 March]\nAda: I planted tulips.\nAda: They are purple.", turn_ids=["D1:1", "D1:3"])
     ]
 
 

@@ -103,7 +103,14 @@ def test_the_command_line_beats_the_environment_and_that_beats_the_ini(models, n
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("0", 0), ("0.7", 0.7), ("true", True), ("low", "low"), ('{"effort": "low"}', {"effort": "low"}), ("NaN", "NaN")],
+    [
+        ("0", 0),
+        ("0.7", 0.7),
+        ("true", True),
+        ("low", "low"),
+        ('{"effort": "low"}', {"effort": "low"}),
+        ("NaN", "NaN"),
+    ],
 )
 def test_a_parameter_is_json_or_the_text_that_it_is(models, text, value):
     found = models(*LLM, f"--himga-model-option=key={text}")

@@ -124,7 +124,9 @@ def test_the_table_of_values_has_every_option():
     switches = {"offline", "judge-probe"}
     #: They are read where a model is asked: see test_model_settings.py.
     of_models = {"model", "base-url", "model-option", "judge-model", "judge-base-url", "judge-model-option"}
-    assert {*VALUES, "min-score", *switches, *of_models} == {option.name for option in OPTIONS if not option.cli_only}
+    assert {*VALUES, "min-score", *switches, *of_models} == {
+        option.name for option in OPTIONS if not option.cli_only
+    }
 
 
 @pytest.mark.parametrize(
@@ -168,7 +170,7 @@ def test_a_threshold_counts_from_every_source(settings):
 def test_an_empty_variable_is_no_value(settings):
     read = settings(env={"HIMGA_TOP_K": "", "HIMGA_JUDGE": " ", "HIMGA_SAMPLES": ","})
 
-    assert (read.top_k, read.judge, read.samples) == (10, None, ())
+    assert (read.top_k, read.models.judge, read.samples) == (10, None, ())
 
 
 def test_the_dataset_never_comes_from_the_environment(project, monkeypatch):
@@ -360,6 +362,8 @@ def test_files_of_a_run_go_to_the_root_folder(project, elsewhere, monkeypatch):
 
 # -- bad values --------------------------------------------------------------------------------------
 
+_LLM = ("--himga-answerer=llm", "--himga-model=m", "--himga-base-url=http://127.0.0.1:9/v1")
+
 #: Of each option: what was written, and how the error starts.
 BAD = {
     "dataset": [
@@ -432,6 +436,30 @@ BAD = {
         (["--himga-judge=no.such:Judge"], "--himga-judge=no.such:Judge: no module named 'no'"),
         (["--himga-judge=json:loads"], "--himga-judge=json:loads: it has no judge(case, answer, context)"),
     ],
+    "answerer": [
+        (["--himga-answerer=lm"], "--himga-answerer=lm is unknown; did you mean llm?"),
+        (["--himga-answerer=backend"], "--himga-answerer=backend: backend null has no answer(question)"),
+    ],
+    "model": [(["--himga-answerer=llm"], "--himga-answerer=llm needs a model")],
+    "judge-model": [(["--himga-judge=llm"], "--himga-judge=llm needs a model")],
+    "base-url": [
+        ([*_LLM, "--himga-base-url=ftp://x/v1"], "--himga-base-url: 'ftp://x/v1' is no http(s) URL")
+    ],
+    "judge-base-url": [
+        ([*_LLM, "--himga-judge-base-url=x"], "--himga-judge-base-url: 'x' is no http(s) URL"),
+    ],
+    "model-option": [([*_LLM, "--himga-model-option=hot"], "--himga-model-option=hot is not KEY=VALUE")],
+    "judge-model-option": [
+        ([*_LLM, "--himga-judge-model-option=hot"], "--himga-judge-model-option=hot is not KEY=VALUE"),
+    ],
+    "answer-profile": [
+        ([*_LLM, "--himga-answer-profile=strickt"], "--himga-answer-profile=strickt: no profile and no file"),
+    ],
+    "judge-profile": [
+        ([*_LLM, "--himga-judge-profile=strickt"], "--himga-judge-profile=strickt: no profile and no file"),
+    ],
+    "judge-votes": [([*_LLM, "--himga-judge-votes=4"], "--himga-judge-votes=4 is even, so votes can tie")],
+    "cache": [([*_LLM, "--himga-cache=refesh"], "--himga-cache=refesh: refesh is unknown; did you mean refresh?")],
     "gate": [
         (["--himga-gate=scor"], "--himga-gate=scor is unknown; did you mean score?"),
         (["--himga-gate=score"], "--himga-gate=score needs a threshold: add --himga-min-score, e.g. 0.7"),
@@ -497,7 +525,7 @@ def test_a_bad_value_is_one_line_before_any_work(project, arguments, start):
         ("himga_top_k = ten\n", {}, "himga_top_k = ten is not a whole number from 1"),
         ("", {"HIMGA_OFFLINE": "maybe"}, "HIMGA_OFFLINE=maybe is neither yes nor no"),
         ("himga_offline = x\n", {}, "himga_offline = x is neither yes nor no"),
-        ("himga_allow = all\n", {}, "himga_allow = all is unknown; known: unverified"),
+        ("himga_allow = all\n", {}, "himga_allow = all is unknown; known: judge, unverified"),
         ("", {"HIMGA_ITEMS": "maybe"}, "HIMGA_ITEMS=maybe is unknown; known: off, on"),
         ("himga_gate = scor\n", {}, "himga_gate = scor is unknown; did you mean score?"),
         ("", {"HIMGA_BACKEND_OPTION": "depth"}, "HIMGA_BACKEND_OPTION=depth is not KEY=VALUE"),
