@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pytest_himga.data.schema import Case
-    from pytest_himga.engine.engine import Result
+    from pytest_himga.engine.recording import Result
 
 #: Characters of a reason that pytest shows on a line of its own (-rs).
 LONGEST_REASON = 200

@@ -38,6 +38,21 @@ class Display:
         wanted = self._config.stash[WANTED]
         return header_lines(self._controller.run, wanted, self.note, self._config.option.verbose)
 
+    def probe_judges(self) -> None:
+        """Try the judges where that was asked for; ends the session if one is not fit."""
+        run = self._controller.run
+        if not run.settings.models.judge_probe or only_lists(self._config.option):
+            return
+        import pytest
+
+        from pytest_himga.probing import probe_judges
+        from pytest_himga.score.gate import NOT_MEASURED
+
+        reporter = self._config.pluginmanager.getplugin("terminalreporter")
+        write = reporter.write_line if reporter is not None else print
+        if complaint := probe_judges(run, write, verbosity=self._config.option.verbose):
+            pytest.exit(complaint, returncode=NOT_MEASURED)
+
     def planned(self, nodeids: Iterable[str]) -> None:
         """Say how many requests to models are planned, before the first one; also with ``-q``."""
         reporter = self._config.pluginmanager.getplugin("terminalreporter")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_himga.data.schema import Case
-    from pytest_himga.engine.engine import Result
+    from pytest_himga.engine.recording import Result
     from pytest_himga.judge.verdict import Verdict
     from pytest_himga.memory.protocol import Context
     from pytest_himga.run import Run

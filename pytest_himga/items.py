@@ -15,7 +15,7 @@ from pytest_himga.stash import CASE_FIXTURE, NEXT, RESULT, RUN
 
 if TYPE_CHECKING:
     from pytest_himga.data.schema import Case
-    from pytest_himga.engine.engine import Result
+    from pytest_himga.engine.recording import Result
     from pytest_himga.run import Run
 
 

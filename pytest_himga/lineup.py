@@ -161,6 +161,10 @@ def _check_judge(models: ModelSettings, backend: Backend) -> None:
 
     if models.judge is not None and models.judge != "llm":
         resolve_judge(models.judge)
+    if models.judge_probe and models.judge in (None, "evidence"):
+        raise SettingsError(
+            "--himga-judge-probe tries a judge of answers: add --himga-judge=llm, lexical or a judge of your own"
+        )
     if models.judge in ("lexical", "llm"):
         nobody = models.answerer == "none" or (models.answerer is None and backend.answers is False)
         if nobody:

@@ -13,7 +13,7 @@ from pytest_himga.stash import RESULT, RUN
 
 if TYPE_CHECKING:
     from pytest_himga.data.schema import Case
-    from pytest_himga.engine.engine import Result
+    from pytest_himga.engine.recording import Result
     from pytest_himga.run import Run
 
 

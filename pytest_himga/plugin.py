@@ -207,6 +207,10 @@ class RunHooks:
         """What will be measured."""
         return self._display.header()
 
+    def pytest_sessionstart(self) -> None:
+        """Below the header, and before any worker is started: the judge's probe."""
+        self._display.probe_judges()
+
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """The items that will run here (with ``-n`` there are none: the workers tell theirs)."""

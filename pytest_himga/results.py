@@ -45,6 +45,7 @@ def reports_of(controller: Controller) -> list[DatasetReport]:
                 unverified=bool(datasets[name].unverified),
             ),
             [gate for gate in controller.gate_results if gate.dataset == name],
+            controller.run.calibrations.get(name),
         )
         for name, summary in controller.summaries.items()
     ]
@@ -111,6 +112,7 @@ def _document(controller: Controller, exit_status: int) -> dict[str, Any]:
         judge=judge_name(controller),
         profiles=run.lineup.profiles,
         models=run.lineup.models,
+        judge_probe={name: found.as_json() for name, found in run.calibrations.items()},
         settings=settings.as_json(),
         totals={name: summary.totals() for name, summary in controller.summaries.items()},
         gates=[

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pytest_himga.data.dataset import Dataset
     from pytest_himga.data.schema import Case
     from pytest_himga.engine.engine import Engine
+    from pytest_himga.score.calibration import Calibration
     from pytest_himga.settings import Settings
 
 
@@ -40,7 +41,8 @@ class Run:
     """``cases`` are all questions of himga's own selection, in the order of the datasets' files.
 
     ``worker`` is ``main`` or xdist's id; ``thresholds`` are those that apply to each dataset; ``selected``
-    are the questions that the items left by pytest's own selection (-k, -m, ids, ...) ask, once it is known.
+    are the questions that the items left by pytest's own selection (-k, -m, ids, ...) ask, once it is known;
+    ``calibrations`` tell how the judge of each dataset did on its probe, where one was made.
     """
 
     settings: Settings
@@ -52,6 +54,7 @@ class Run:
     lineup: Lineup = field(default_factory=Lineup)
     thresholds: Mapping[str, list[Threshold]] = field(default_factory=dict)
     selected: list[Case] = field(default_factory=list)
+    calibrations: dict[str, Calibration] = field(default_factory=dict)
 
     @cached_property
     def by_id(self) -> dict[str, Case]:

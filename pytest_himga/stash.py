@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_himga.engine.engine import Result
+    from pytest_himga.engine.recording import Result
     from pytest_himga.run import Run
 
 #: The himga run of this process; not there where none was asked for.

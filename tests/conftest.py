@@ -157,6 +157,10 @@ def _imported_once() -> None:
         "pytest_himga.judge.lexical",
         "pytest_himga.memory.bm25",
         "pytest_himga.xdist",
+        "openai",
+        "aiohttp",
+        "pytest_himga.llm.openai_chat",
+        "pytest_himga.llm.connection",
     ):
         importlib.import_module(name)
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
+#: What a shell may set for runs of pytest and no command has a use for.
+_OF_RUNS = frozenset(("answerer", "answer-profile", "judge-probe"))
 _YES, _NO = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
 
 
@@ -84,7 +86,7 @@ class CommandSource:
 
     def _texts(self, name: str) -> list[str]:
         value = self._arguments.get(name.replace("-", "_"))
-        if value is None:
+        if value is None and name not in _OF_RUNS:
             value = self._environ.get(_variable(name))
         return [] if value is None else [value] if isinstance(value, str) else list(value)
 

@@ -6,48 +6,34 @@ The sync face of the pipeline: items and fixtures call it from the main thread a
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_himga.engine.answering import Answering
 from pytest_himga.engine.background import Background
+from pytest_himga.engine.calibrating import AT_ONCE, calibrate
 from pytest_himga.engine.judging import Judging, is_llm
 from pytest_himga.engine.llms import Llms
+from pytest_himga.engine.recording import Recorder, Result
 from pytest_himga.engine.sample_run import SampleRun
 from pytest_himga.errors import BackendError, BackendTimeout, NotApplicable
-from pytest_himga.judge.evidence import Coverage, coverage, matchable
 from pytest_himga.judge.verdict import Verdict
-from pytest_himga.score.record import Record, record_of, sendable
-from pytest_himga.score.retrieval import retrieval_metrics, session_recall
-from pytest_himga.score.summary import CHARACTERS_A_TOKEN
+from pytest_himga.memory.protocol import Context
+from pytest_himga.score.record import sendable
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping, Sequence
+    from collections.abc import Coroutine, Iterable, Mapping, Sequence
 
     from pytest_himga.data.schema import Case
     from pytest_himga.engine.asked import Asked
     from pytest_himga.engine.live_memory import LiveMemory
+    from pytest_himga.judge.probes import Probe
     from pytest_himga.judge.verdict import Judge
-    from pytest_himga.memory.boundary import History
-    from pytest_himga.memory.protocol import Context
     from pytest_himga.memory.resolve import Backend
     from pytest_himga.report.run_folder import RunFolder
+    from pytest_himga.score.calibration import Calibration
     from pytest_himga.settings import Settings
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Result:
-    """A question's record, with what only its failure text needs."""
-
-    record: Record
-    verdict: Verdict
-    context: Context | None = None
-    covered: Coverage | None = None
-    details: str = ""
-    #: What the controller wants to know beside the record; plain data.
-    aside: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Engine:
@@ -68,7 +54,7 @@ class Engine:
     ) -> None:
         self.settings = settings
         self.backend = backend
-        self._folder = folder
+        self._recorder = Recorder(settings.top_k, folder, worker)
         self._run_id = run_id
         self._worker = worker
         self._background = Background()
@@ -123,6 +109,16 @@ class Engine:
         """What the judge says of any answer, an async one too; raises ``BackendError``."""
         run = self._run(case)
         return self._wait(run, self._judging.ask(self.judge(case), case, answer, context))
+
+    def try_judge(self, dataset: str, probes: Iterable[Probe]) -> Calibration:
+        """How the dataset's judge does on answers that are known to be right or wrong."""
+        judge = self._judging.of(dataset)
+        assert judge is not None  # noqa: S101 - for the type checker: a probe takes a judge that is named
+
+        async def ask(probe: Probe) -> Verdict:
+            return await self._judging.ask(judge, probe.case, probe.answer, Context(""))
+
+        return calibrate(ask, probes, self._background, at_once=AT_ONCE if is_llm(judge) else 1)
 
     def context(self, case: Case) -> Context:
         """What the memory returned for the question; raises ``BackendError``, or ``NotApplicable``."""
@@ -248,68 +244,8 @@ class Engine:
         return result
 
     def _result(self, case: Case, run: SampleRun, verdict: Verdict, error: BackendError | None) -> Result:
-        asked = run.asked(case)
-        context, opened = asked.context, run.data.peek(case)
-        judge = self._judging.of(case.dataset)
-        record = record_of(
-            case,
-            verdict=verdict.value,
-            reason=verdict.reason,
-            k=self.settings.top_k,
-            judge=judge.name if judge else "",
-            worker=self._worker,
-        )
-        record.score = verdict.score if verdict.value in ("correct", "wrong") else None
-        record.votes = list(verdict.votes)
-        record.answer = asked.answer
-        record.abstention = verdict.abstention
-        record.stage = (error.stage or None) if error else None
-        if error is None and verdict.value == "unscored" and is_llm(judge):
-            record.stage = "judge"
-        self._book(record, asked, run)
-        covered = None
-        if opened is not None:
-            record.evidence = [group[0] for group in opened.question.evidence.groups]
-            if context is not None:
-                covered = coverage(opened, context)
-                self._describe_context(record, context, covered)
-                self._measure(record, opened, context, run.data.history, verdict)
-        record.make_sendable()
-        details = error.details if error else ""
-        return Result(record, verdict, context, covered, details, self._aside(asked, run))
-
-    def _book(self, record: Record, asked: Asked, run: SampleRun) -> None:
-        spent = {"ingest": run.ingest_ms, **(asked.ms or {})}
-        record.ms = {stage: round(ms, 3) for stage, ms in spent.items() if ms is not None}
-        usage = {"ingest": run.ingest_usage, **(asked.usage or {})}
-        record.usage = {stage: used.as_json() for stage, used in usage.items() if used is not None}
-        record.cached = [s for s, used in record.usage.items() if used.get("cached") and not used["calls"]]
-
-    def _describe_context(self, record: Record, context: Context, covered: Coverage) -> None:
-        record.found = covered.found_refs
-        record.context_chars = len(context.text)
-        record.context_tokens = len(context.text) // CHARACTERS_A_TOKEN
-        if self._folder is not None:
-            record.context = self._folder.put_context(context.text)
-        if context.recalled is not None and context.has_ids:
-            record.recalled = [
-                {"turns": list(r.turn_ids), "sessions": list(r.session_ids), "score": r.score}
-                for r in context.recalled
-            ]
-
-    def _measure(
-        self, record: Record, opened: Case, context: Context, history: History | None, verdict: Verdict
-    ) -> None:
-        """The numbers beside the verdict; how well it was retrieved is known by ids only."""
-        question, top_k = opened.question, self.settings.top_k
-        if verdict.value in ("correct", "wrong"):
-            record.metrics = dict(verdict.metrics)
-        groups = question.evidence.groups
-        if history is not None and groups and context.has_ids and not question.expects_abstention:
-            ranked, members = matchable(opened.sample, groups, context)
-            record.metrics |= retrieval_metrics(ranked, members, top_k)
-            wanted = history.evidence_sessions(question.evidence, len(opened.history))
-            record.metrics |= session_recall(context.sessions, wanted, top_k)
+        aside, judge = self._aside(run.asked(case), run), self._judging.of(case.dataset)
+        return self._recorder.result(case, run, verdict, error, judge=judge, aside=aside)
 
     def _answers(self, memory: LiveMemory | None) -> bool | None:
         """Whether anything answers in this run; None where it is not known."""

@@ -225,8 +225,9 @@ class SampleRun:
                     asked, self.data.opened(case), self._settings.top_k
                 )
             except BackendError as error:
-                asked.answer_error = error
-                raise
+                # A plain one also where time ran out: what hangs here is not the memory.
+                asked.answer_error = BackendError(error.message, stage="answer", details=error.details)
+                raise asked.answer_error from None
         return asked.answer
 
     async def verdict(self, case: Case, backend: Backend, judge: Judge) -> Verdict:

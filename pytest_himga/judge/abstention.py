@@ -222,7 +222,8 @@ _TELL = (
 )
 _FIND_OUT = r"(?:find|determine|answer|say|tell|locate|confirm|verify|provide|identify|recall|infer|know)\b"
 _FOUND_OUT = (
-    r"(?:determined|answered|known|inferred|found|established|confirmed|verified|deduced|said|identified)\b"
+    r"(?:determined|answered|told|known|inferred|found|established|confirmed|verified|deduced|said|"
+    r"identified)\b"
 )
 _HAS = r"(?:has|have|contains?|provides?|gives?|offers?|includes?|holds?|makes?|made|shows?)"
 _THERE_IS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Any
 
 from pytest_himga.llm.fault import Fault, Whom, connection_fault, error_body, silence, status_fault
@@ -14,11 +15,36 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
     from pytest_himga.llm.endpoint import Endpoint
+    from pytest_himga.llm.redact import Redactor
 
 #: The openai package wants a key; what opens the server is put on each request by ``Endpoint.authorize``.
 _NO_KEY = "none"
 #: Making a connection takes no longer than this, in seconds, whatever a reply may take.
 _CONNECT = 20.0
+#: Who may log what a server said: a header, or the words beside a status. Which ones do depends on versions.
+_LOGGERS = (
+    "aiohttp.client",
+    "httpx",
+    "httpx2",
+    "openai._base_client",
+    "openai._legacy_response",
+    "openai._response",
+)
+
+
+class _NoSecrets(logging.Filter):
+    """Takes out of a library's log line what its server echoed."""
+
+    def __init__(self, redact: Redactor) -> None:
+        super().__init__()
+        self._redact = redact
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        said = record.getMessage()
+        clean = self._redact.sentence(said)
+        if clean != said:
+            record.msg, record.args = clean, ()
+        return True
 
 
 class Connection:
@@ -31,6 +57,7 @@ class Connection:
         self._endpoint = endpoint
         self._whom = whom
         self._now = now
+        self._no_secrets = _NoSecrets(endpoint.redact)
         self._client: AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -40,8 +67,9 @@ class Connection:
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
-                # All of it as extra_body, because the user's parameters need not be known to this package.
-                raw = await create(model=body["model"], messages=body["messages"], extra_body=body)
+                # All of it as extra_body: the user's parameters need not be known to this package, and it
+                # looks so closely at messages of its own that this costs more than sending them.
+                raw = await create(model=body["model"], messages=(), extra_body=body)
                 return raw.http_response.content
         except asyncio.CancelledError as stopped:
             # The frames that it went through hold the request's headers.
@@ -72,6 +100,8 @@ class Connection:
     def _connect(self) -> AsyncOpenAI:
         import openai
 
+        for name in _LOGGERS:
+            logging.getLogger(name).addFilter(self._no_secrets)
         return openai.AsyncOpenAI(
             api_key=_NO_KEY,
             base_url=self._endpoint.server,
@@ -87,5 +117,7 @@ class Connection:
     async def close(self) -> None:
         """Close what this loop has open; to be called before the loop ends."""
         client, self._client = self._client, None
+        for name in _LOGGERS:
+            logging.getLogger(name).removeFilter(self._no_secrets)
         if client is not None and self._loop is asyncio.get_running_loop():
             await client.close()

@@ -123,9 +123,13 @@ def _split(url: str, where: str) -> SplitResult:
 
 def _shown(url: str) -> str:
     """As much of a URL as an error may show: nothing before an @, where a password can be, nor of a query."""
-    scheme, _, rest = url.rpartition("://") if "@" not in url else ("", "", "***@" + url.rpartition("@")[2])
-    bare = re.split(r"[?#]", rest, maxsplit=1)[0]
-    return repr(f"{scheme}://{bare}" if scheme else bare)
+    scheme, slashes, rest = url.rpartition("://") if "@" not in url else url.partition("://")
+    secret, at, host = (rest or scheme).rpartition("@")
+    if at:
+        # Which of them begins the query and which ends the password cannot be told.
+        host = "***" if re.search(r"[?#]", secret) else f"***@{host}"
+    bare = re.split(r"[?#]", host, maxsplit=1)[0]
+    return repr(f"{scheme}://{bare}" if slashes else bare)
 
 
 def _basic(split: SplitResult) -> tuple[str, str] | None:

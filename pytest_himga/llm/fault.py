@@ -121,14 +121,14 @@ def error_of(value: Any, redact: Redactor) -> ErrorBody:
         message=redact.sentence(said if isinstance(said, str) else json.dumps(said)),
         code=redact.sentence(str(inner.get("type") if code is None or code == "" else code)),
         param=redact.sentence(str(inner.get("param") or "")),
-        paths=tuple(_paths(said)),
+        paths=tuple(_paths(said, redact)),
     )
 
 
-def _paths(said: Any) -> Iterator[tuple[str, ...]]:
+def _paths(said: Any, redact: Redactor) -> Iterator[tuple[str, ...]]:
     for one in said if isinstance(said, list) else ():
         if isinstance(one, dict) and isinstance(one.get("loc"), list):
-            yield tuple(str(step) for step in one["loc"])
+            yield tuple(redact.sentence(str(step)) for step in one["loc"])
 
 
 def _page_title(text: str) -> str:

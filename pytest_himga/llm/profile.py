@@ -1,9 +1,9 @@
 """Profiles, in the llm room: prompts as TOML files, shipped or the user's own, cut into paragraphs.
 
 A paragraph is a text, or ``{ text = "...", with = "field" }``. It is left out of a prompt if it names a
-field that this question does not have (a date, say), or if ``with`` does. A field is written ``{name}``,
-small letters and underscores only; a name that a profile of its kind does not know is an error, all other
-braces are text, and what is put in is never looked at again. ``{fence}`` is the ending of this call's tags.
+field that this question does not have (a date, say), or if ``with`` does. A field is written ``{name}``;
+a name that a profile of its kind does not know is an error, so that a slip of the pen is none of the prompt.
+All other braces are text, and what is put in is never looked at again. ``{fence}`` is the ending of this call's tags.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pytest_himga.llm.prompt import Fenced, Mark, Part
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-_FIELD = re.compile(r"\{([a-z_]+)\}")
+_FIELD = re.compile(r"\{\s*([A-Za-z_]\w*)\s*\}", re.ASCII)
 _FENCE = "fence"
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 import unicodedata
 from typing import TYPE_CHECKING
-from urllib.parse import quote, quote_plus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 _MASK = "***"
 #: A secret of this many characters does not stand in a text by chance.
@@ -19,6 +17,10 @@ _LONG = 8
 _SHORT = 4
 #: A server that masks a key itself still shows this many of its first characters, or more.
 _HEAD = 3
+#: What may stand before a character: no more than JSON inside JSON inside JSON puts there.
+_BACKSLASHES = r"(?:\\|%(?:25)*5[Cc]){0,8}"
+#: What pages write by name.
+_NAMED = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 
 
 class Redactor:
@@ -31,10 +33,10 @@ class Redactor:
         long = {form for form in every if len(form) >= _LONG}
         short = {form for form in every if _SHORT <= len(form) < _LONG}
         masked = {form[:_HEAD] for form in long}
-        self._anywhere = _any_of(re.escape(form) for form in _longest_first(long))
+        self._anywhere = _any_of(_written(form) for form in _longest_first(long))
         self._words = _any_of(
             [
-                *(rf"(?<!\w){re.escape(form)}(?!\w)" for form in _longest_first(short)),
+                *(rf"(?<!\w){_written(form)}(?!\w)" for form in _longest_first(short)),
                 *(rf"(?<!\w){re.escape(head)}\S*(?:\*{{2,}}|\.{{3}}|\u2026)\S*" for head in sorted(masked)),
             ]
         )
@@ -53,17 +55,30 @@ class Redactor:
 
 
 def _forms(secret: str) -> set[str]:
-    """A secret as it is, and as it looks in a URL, in JSON and in a header."""
+    """A secret as it is, and as it looks in a header."""
     encoded = base64.b64encode(secret.encode("utf-8")).decode("ascii")
-    return {
-        secret,
-        quote(secret),
-        quote(secret, safe=""),
-        quote_plus(secret),
-        json.dumps(secret)[1:-1],
-        encoded,
-        encoded.rstrip("="),
-    }
+    return {secret, encoded, encoded.rstrip("=")}
+
+
+def _written(secret: str) -> str:
+    """A pattern of ``secret`` in whatever way its characters are written, also one way upon another.
+
+    A server that says a header back may write it into a URL, into JSON inside JSON, or into a page.
+    """
+    return "".join(f"{_BACKSLASHES}(?:{'|'.join(_ways(char))})" for char in secret)
+
+
+def _ways(char: str) -> Iterator[str]:
+    code = ord(char)
+    yield "".join(f"%(?:25)*(?i:{byte:02x})" for byte in char.encode("utf-8", "surrogatepass"))
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    yield _BACKSLASHES.join(f"u(?i:{units[n : n + 4]})" for n in range(0, len(units), 4))
+    yield f"&(?:amp;)*(?i:#0*{code}|#x0*{code:x});"
+    if char in _NAMED:
+        yield f"&(?:amp;)*{_NAMED[char]};"
+    yield re.escape(char)
+    if char == " ":
+        yield re.escape("+")
 
 
 def _longest_first(forms: Iterable[str]) -> list[str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pytest_himga.llm.fault import Fault
 
-#: Attempts of one request, and the share of ``timeout`` that all of them may take with the waits between.
+#: Attempts of one request; all of them, with the waits between, may take so many times ``timeout``.
 ATTEMPTS = 5
 TOTAL = 5
 #: The longest wait before the second attempt, in seconds; it doubles, so that five attempts outlast the

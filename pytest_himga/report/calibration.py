@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 WIDTH = 100
 #: How many probes of each sort of mistake are named unless all are asked for.
 MOST_NAMED = 5
-_LABEL = 38
+#: Columns: of the label, and the least of a number.
+_LABEL, _NUMBER = 36, 6
 _HEADERS = ("n", "accepted", "rejected", "unscored", "n/a", "mistaken", "95% interval")
 
 
@@ -33,7 +34,7 @@ def calibration_lines(
     header = _row(f"judge {plain(judge)}", _HEADERS)
     rule = "-" * len(header)
     return [
-        f"Calibration on {calibration.n:,} {plain(probes)} probes",
+        f"Calibration on {calibration.n:,} {one_line(plain(probes), WIDTH // 2)} probes",
         header,
         *_section(rule, [kind for kind in kinds if kind.right]),
         *_section(rule, [kind for kind in kinds if not kind.right]),
@@ -71,7 +72,7 @@ def _kind_row(kind: Kind) -> str:
 
 
 def _row(label: str, cells: tuple[str, ...]) -> str:
-    numbers = (f"{cell:>{max(len(name), 5)}}" for cell, name in zip(cells, _HEADERS, strict=True))
+    numbers = (f"{cell:>{max(len(name), _NUMBER)}}" for cell, name in zip(cells, _HEADERS, strict=True))
     return f"{one_line(label, _LABEL):<{_LABEL}}{' '.join(['', *numbers])}"
 
 

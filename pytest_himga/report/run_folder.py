@@ -96,6 +96,7 @@ def run_document(
     judge: str,
     profiles: Mapping[str, str],
     models: Mapping[str, Any],
+    judge_probe: Mapping[str, Any],
     settings: Mapping[str, Any],
     totals: Mapping[str, Mapping[str, float | None]],
     gates: Sequence[Any],
@@ -103,8 +104,9 @@ def run_document(
 ) -> dict[str, Any]:
     """Put together ``run.json``, version 1, with its keys in their order.
 
-    ``profiles`` maps a judge's profile to the sha256 of its text; ``totals`` maps a dataset to its named
-    numbers, None where nothing was measured.
+    ``profiles`` maps a prompt's profile to the sha256 of its text, ``models`` a role to the model in it,
+    ``judge_probe`` a dataset to how its judge did on known answers (empty where it was not tried), and
+    ``totals`` a dataset to its named numbers, None where nothing was measured.
     """
     return {
         "v": RUN_VERSION,
@@ -118,6 +120,7 @@ def run_document(
         "judge": judge,
         "profiles": dict(profiles),
         "models": dict(models),
+        "judge_probe": dict(judge_probe),
         "settings": dict(settings),
         "totals": {dataset: dict(numbers) for dataset, numbers in totals.items()},
         "gates": list(gates),

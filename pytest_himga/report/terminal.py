@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_himga.report.table import NOTHING, table_lines
 from pytest_himga.report.text import Line, Style, counted, labelled, one_line, plain
+from pytest_himga.score.corrected import corrected_accuracy
 from pytest_himga.score.gate import GateResult, GateStatus, suggested_threshold
 from pytest_himga.score.measurements import MEAN_SCORE
 from pytest_himga.score.retrieval import metric_ks
@@ -19,6 +20,7 @@ from pytest_himga.score.retrieval import metric_ks
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from pytest_himga.score.calibration import Calibration
     from pytest_himga.score.counts import Spent
     from pytest_himga.score.dimensions import Dimensions
     from pytest_himga.score.summary import DatasetSummary
@@ -73,6 +75,7 @@ class DatasetReport:
     summary: DatasetSummary
     provenance: Provenance
     gates: Sequence[GateResult] = ()
+    calibration: Calibration | None = None
 
 
 def summary_lines(
@@ -130,6 +133,8 @@ def _dataset_lines(report: DatasetReport, width: int) -> Iterator[Line]:
             f"{label} {mean.value:.4f} ({counted(mean.n, 'question')})" for label, mean in scores
         )
         yield from _fact("scores", text, width)
+    if report.calibration:
+        yield from _fact("corrected", _corrected(summary, report.calibration), width)
     yield from _context(summary, width)
     yield from _models(summary, width)
     yield from _times(summary, width)
@@ -211,6 +216,19 @@ def _context(summary: DatasetSummary, width: int) -> Iterator[Line]:
         f"empty {empty.count} of {empty.n}"
     )
     yield from _fact("context", text, width, "yellow" if empty.count == empty.n else "")
+
+
+def _corrected(summary: DatasetSummary, calibration: Calibration) -> str:
+    """``overall`` as it would be if the judge erred on these answers as it does on its probes, taken out."""
+    wrong, right, row = calibration.wrong, calibration.right, summary.overall
+    errors = (
+        f"the judge's errors on {calibration.n} probes (accepts {wrong.mistakes} of {wrong.measured} wrong answers, "
+        f"rejects {right.mistakes} of {right.measured} right ones)"
+    )
+    found = corrected_accuracy(row.correct, row.measured, **calibration.counts())
+    if found is None:
+        return f"{NOTHING} for {errors}"
+    return f"overall {found.value:.4f} (95% interval {found.low:.3f}-{found.high:.3f}) for {errors}"
 
 
 def _models(summary: DatasetSummary, width: int) -> Iterator[Line]:

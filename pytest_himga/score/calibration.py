@@ -27,6 +27,9 @@ MOST_FALSE_ACCEPTS = 5
 #: Percent of the right answers. They lower every score alike, which a comparison survives.
 MOST_FALSE_REJECTS = 10
 
+#: Verdicts that were given; anything else was not measured.
+_TOLD = ("correct", "wrong", "n/a")
+
 #: Fit for gating; proven not to be; or not known, because verdicts are missing.
 Standing = Literal["fit", "unfit", "unmeasured"]
 
@@ -91,7 +94,7 @@ class Calibration:
         silence = ""
         for probe, verdict in judged:
             groups.setdefault((probe.kind, probe.right), []).append((probe.id, verdict.value))
-            if verdict.value == "unscored" and not silence:
+            if verdict.value not in _TOLD and not silence:
                 silence = verdict.reason or "no reason was given"
         return cls(tuple(_kind(name, right, found) for (name, right), found in groups.items()), silence)
 

@@ -78,7 +78,17 @@ def lab(tmp_path, sample):
     """Make engines; each is closed at the end of the test."""
     engines = []
 
-    def make(backend, *, sample=sample, expect=True, fixture=False, options=(), judge=None, answerer=None, **settings) -> Lab:
+    def make(
+        backend,
+        *,
+        sample=sample,
+        expect=True,
+        fixture=False,
+        options=(),
+        judge=None,
+        answerer=None,
+        **settings,
+    ) -> Lab:
         settings["models"] = ModelSettings(judge=judge, answerer=answerer)
         asked_for = Settings(("mini",), tmp_path, tmp_path, **{"timeout": 20.0, **settings})
         if isinstance(backend, str):

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_himga.data.dates import parse_date
@@ -88,24 +88,24 @@ def test_a_judge_gets_what_it_gets_in_a_run():
 
 @pytest.mark.parametrize("probe", shipped_probes(), ids=lambda probe: probe.id)
 def test_the_kind_is_told_by_the_answer(probe):
-    question, answer = probe.case.question, probe.answer
-    if probe.kind == "empty":
-        assert not answer.strip(" \n.")
-    elif probe.kind in ("right", "extra detail", "wrong person", "partial list"):
-        assert set(answer.casefold().split()) != set((question.gold or "").casefold().split()) or probe.right
-    if "refusal" in probe.kind:
-        assert question.expects_abstention == probe.right
-    if probe.kind == "the trap":
-        assert question.trap and question.trap in answer.replace("A kite", "a kite")
-    if probe.kind == INJECTED:  # nobody who injects knows the gold
-        assert (question.gold or "").casefold() not in answer.casefold()
+    question, answer = probe.case.question, probe.answer.casefold()
+    gold, trap = (question.gold or "").casefold(), (question.trap or "").casefold()
+    parts = gold.removeprefix("on ").replace(" and ", ", ").split(", ")
+    told = {
+        "right": all(part in answer for part in parts),
+        "partial list": any(part in answer for part in parts) and not all(part in answer for part in parts),
+        "the trap": bool(trap) and trap in answer,
+        "a refusal": question.expects_abstention,
+        "a refusal of an answerable question": not question.expects_abstention and abstains(probe.answer),
+        "empty": not answer.strip(" \n."),
+        INJECTED: gold not in answer,  # nobody who injects knows it
+    }
+    assert told.get(probe.kind, bool(answer and gold))
 
 
 def test_the_lexical_judge_agrees_with_the_labels_but_for_what_it_cannot_know():
     judge = LexicalJudge()
-    verdicts = {
-        probe: judge.judge(probe.case, probe.answer, Context("")).value for probe in shipped_probes()
-    }
+    verdicts = {probe: judge.judge(probe.case, probe.answer, Context("")).value for probe in shipped_probes()}
     wrong = [p.kind for p, value in verdicts.items() if value != ("correct" if p.right else "wrong")]
     assert set(wrong) <= {"paraphrase", "another language", "a refusal", "partial list"}
     assert "unscored" not in verdicts.values()
@@ -162,7 +162,7 @@ def test_with_one_question_a_sample_the_other_is_of_another_sample_and_the_same_
         ("Yes, she likes it", "yes; of course"),
         ("Likely no, he is afraid", "No"),
         ("not mentioned", "There is no information about it."),
-        ("won the sled race", "winning a sled race at last"),
+        ("won a race with the red sled", "winning a race with the red sled"),
     ],
 )
 def test_a_gold_that_may_say_the_same_is_no_wrong_answer(gold, other):
@@ -170,7 +170,8 @@ def test_a_gold_that_may_say_the_same_is_no_wrong_answer(gold, other):
 
 
 @pytest.mark.parametrize(
-    ("gold", "other"), [("14 June 2031", "15 June 2031"), ("12", "13"), ("yes", "no"), ("her aunt", "her dog")]
+    ("gold", "other"),
+    [("14 June 2031", "15 June 2031"), ("12", "13"), ("yes", "no"), ("her aunt", "her dog")],
 )
 def test_near_is_not_the_same(gold, other):
     assert ("another's gold", other, False) in made(case_of(gold, other))
@@ -195,7 +196,11 @@ def test_a_trap_that_is_a_refusal_itself_or_is_not_there_is_no_probe():
 
 def test_what_has_no_gold_to_go_by_is_left_out():
     rubric, blank, lost, plain = case_of(
-        "She would like red", " ", "a kite", "a loom", types=("single_session_preference", *["single_hop"] * 3)
+        "She would like red",
+        " ",
+        "a kite",
+        "a loom",
+        types=("single_session_preference", *["single_hop"] * 3),
     )
     lost = replace(lost, brief=replace(lost.brief, recoverable=False))
     assert made([rubric, blank, lost, plain]) == [("gold", "a loom", True)]
@@ -205,11 +210,14 @@ def test_errata_leave_out_what_they_exclude_and_correct_what_they_correct():
     one, two, three = case_of("a loom", "an oboe", "a canoe")
     excluded = replace(one, erratum=Erratum("it was never said", "us"))
     cited = replace(two, erratum=Erratum("another turn", "us", only_evidence=True))
-    corrected = replace(three, brief=replace(three.brief, gold="a kayak"), erratum=Erratum("?", "us", "a kayak"))
+    corrected = replace(
+        three, brief=replace(three.brief, gold="a kayak"), erratum=Erratum("?", "us", "a kayak")
+    )
     golds = [answer for kind, answer, _ in made([excluded, cited, corrected]) if kind == "gold"]
     assert golds == ["an oboe", "a kayak"]
 
 
+@settings(max_examples=50)
 @given(st.lists(st.sampled_from(["a loom", "an oboe", "2024", "12 goats", "yes", "no", None]), max_size=8))
 def test_the_choice_is_the_same_each_time_and_never_ones_own_gold(golds):
     cases = case_of(*golds)
@@ -221,13 +229,16 @@ def test_the_choice_is_the_same_each_time_and_never_ones_own_gold(golds):
             assert probe.answer != gold_of(probe.case)
 
 
-def test_the_real_file_gives_a_pair_for_nearly_every_question(real_locomo):
-    cases = open_dataset(str(real_locomo)).cases()
-    kinds = Counter((probe.kind, probe.right) for probe in dataset_probes(cases))
-    # Two traps are refusals themselves; one question's gold has a word in common with all others.
-    assert kinds == {
-        ("gold", True): 1542,
-        ("another's gold", False): 1541,
-        ("refusal", True): 444,
-        ("trap", False): 442,
+def test_lexical_on_the_probes_of_the_real_file(real_locomo):
+    judge = LexicalJudge()
+    found: Counter[tuple[str, bool, str]] = Counter()
+    for probe in dataset_probes(open_dataset(str(real_locomo)).cases()):
+        found[probe.kind, probe.right, judge.judge(probe.case, probe.answer, Context("")).value] += 1
+    # Two traps are refusals themselves; one gold is a single word that says nothing.
+    assert found == {
+        ("gold", True, "correct"): 1542,
+        ("another's gold", False, "wrong"): 1531,
+        ("another's gold", False, "correct"): 10,
+        ("refusal", True, "correct"): 444,
+        ("trap", False, "wrong"): 442,
     }

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from llm_server import Act, Asked, LLMServer
 
 from pytest_himga.errors import LLMError
-from pytest_himga.llm.connection import Connection
 from pytest_himga.llm.endpoint import Endpoint
 from pytest_himga.llm.openai_chat import OpenAIChat
 from pytest_himga.llm.prompt import ChatMessage, ChatRequest, Fenced, ModelSpec, ResponseFormat
 from pytest_himga.llm.retrying import Pace
-from pytest_himga.memory.protocol import Usage
+
+if TYPE_CHECKING:
+    from pytest_himga.llm.connection import Connection
+    from pytest_himga.memory.protocol import Usage
 
 KEY = "sk-scripted-0123456789"
 FORMAT = ResponseFormat("verdict", {"type": "object", "properties": {"verdict": {"type": "string"}}})
@@ -52,7 +54,7 @@ class Told:
 
     asked: list[Asked]
     value: Any = None
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage | None = None
     error: str = ""
     waits: list[float] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -99,7 +101,6 @@ class Story:
         try:
             reply = self.runner.run(chat.ask(asking or question(), read))
         except LLMError as error:
-            assert error.usage is not None
             told = Told([*self.server.asked], usage=error.usage, error=error.message)
         else:
             told = Told([*self.server.asked], reply.value, reply.usage)
@@ -108,11 +109,17 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story():
+def stage():
     with LLMServer() as server, asyncio.Runner() as runner:
-        it = Story(
-            server, runner, endpoint=Endpoint(server.url, KEY, advice="check the key in HIMGA_API_KEY")
-        )
+        endpoint = Endpoint(server.url, KEY, advice="check the key in HIMGA_API_KEY")
+        it = Story(server, runner, endpoint=endpoint)
         yield it
         if it.connection is not None:
             runner.run(it.connection.close())
+
+
+@pytest.fixture
+def story(stage):
+    stage.server.reply = lambda _body: "ok"
+    stage.server.asked.clear()
+    return stage

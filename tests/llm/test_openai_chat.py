@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 from chat_story import FORMAT, FakeTime, as_it_is, question
+from chat_story import stage as stage
 from chat_story import story as story
 from llm_server import (
     TOKENS_IN,
@@ -42,6 +43,8 @@ def test_a_plain_question_is_one_request_with_nothing_that_nobody_set(story):
     (asked,) = told.asked
     assert asked.path == "/v1/chat/completions"
     assert sorted(asked.body) == ["messages", "model"]
+    assert asked.body["messages"][0] == {"role": "system", "content": "Be short."}
+    assert "Which colour?" in asked.prompt
     assert asked.headers["authorization"] == "Bearer sk-scripted-0123456789"
 
 
@@ -303,7 +306,6 @@ def test_offline_a_miss_is_told_and_no_call_is_made(story):
     ("url", "sentence"),
     [
         ("http://127.0.0.1:{free}/v1", "refused the connection: is the server running there? (5 attempts)"),
-        ("http://no-such-host.invalid/v1", "has a host name that cannot be resolved (DNS) (5 attempts)"),
         ("https://127.0.0.1:{plain}/v1", "cannot be talked to safely (TLS): "),
     ],
 )
@@ -360,4 +362,7 @@ def test_a_cancelled_question_stays_cancelled(story):
 
     with pytest.raises(asyncio.CancelledError) as caught:
         story.runner.run(cancelled())
+    # No frame of a library is left in it: their locals hold the request's headers.
+    frames = [str(entry.path) for entry in caught.traceback]
     assert caught.value.__context__ is None
+    assert [path for path in frames if "aiohttp" in path or "openai/" in path or "httpx" in path] == []

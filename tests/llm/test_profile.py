@@ -99,8 +99,8 @@ def test_the_first_paragraph_that_stays_has_no_blank_line_before_it() -> None:
     "text",
     [
         'Reply with {"verdict": "correct"} or {"verdict": "wrong"}.',
-        "An empty one: {}; a number: {0}; spaces: { answer }; twice: {{ and }}; {Answer}; {a-b}; }{",
-        "${HOME} %(answer)s",
+        "An empty one: {}; a number: {0}; twice: {{}}; {a-b}; {two words}; }{",
+        "$HOME %(answer)s",
     ],
 )
 def test_braces_that_are_no_fields_stay_as_they_are(text: str) -> None:
@@ -109,6 +109,10 @@ def test_braces_that_are_no_fields_stay_as_they_are(text: str) -> None:
 
 def test_double_braces_around_a_name_hold_a_field_too() -> None:
     assert sent("{{answer}}", answer="12") == ("{", Fenced("answer", "12"), "}")
+
+
+def test_blanks_inside_the_braces_change_nothing() -> None:
+    assert sent("{ answer }", answer="12") == (Fenced("answer", "12"),)
 
 
 def test_space_around_a_paragraph_is_cut_and_inside_it_stays() -> None:
@@ -148,6 +152,7 @@ def test_a_paragraph_names_its_fields() -> None:
         ([{"txt": "x"}], "profile, ask, paragraph 1: txt is unknown; did you mean text?"),
         ([{"text": "x", "z": 1, "b": 2}], "profile, ask, paragraph 1: b is unknown; known: text, with"),
         (["Of {anser}."], "profile, ask, paragraph 1: {anser} is no field; did you mean answer?"),
+        (["Of {Answer}."], "paragraph 1: {Answer} is no field; did you mean answer?"),
         (["{gold}"], "{gold} is no field; known: answer, answer_detail, date, fence, question"),
         ([{"text": "x", "with": "dat"}], "paragraph 1: with = 'dat' is no field; did you mean date?"),
         ([{"text": "x", "with": "fence"}], "with = 'fence' is no field; known: "),

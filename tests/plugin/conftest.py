@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+from llm_server import LLMServer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,6 +78,24 @@ NEEDED += ("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarni
 #: Imported here, because pytester forgets whatever a run imports.
 for name in ("collect", "controller", "display", "engine.engine", "gate_items", "memory.bm25", "xdist"):
     importlib.import_module(f"pytest_himga.{name}")
+
+
+@pytest.fixture(scope="session")
+def _models_imported_once() -> None:
+    """As ``_imported_once``, for runs that ask models: one call imports what the openai package puts off."""
+    for name in ("answer.llm", "judge.llm", "llm.cache", "llm.openai_chat"):
+        importlib.import_module(f"pytest_himga.{name}")
+    from pytest_himga.llm.endpoint import Endpoint
+    from pytest_himga.llm.openai_chat import OpenAIChat
+    from pytest_himga.llm.prompt import ChatMessage, ChatRequest, ModelSpec
+
+    async def call(server: LLMServer) -> None:
+        chat = OpenAIChat(ModelSpec("m", server.url), Endpoint(server.url), timeout=60)
+        await chat.ask(ChatRequest((ChatMessage("user", ("Are you there?",)),)), str)
+        await chat.close()
+
+    with LLMServer() as server:
+        asyncio.run(call(server))
 
 
 class Story:

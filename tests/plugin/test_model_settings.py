@@ -157,14 +157,18 @@ def test_openais_own_server_needs_a_key_but_not_where_nothing_is_asked(models):
         (
             ["--himga-judge=llm", "--himga-model=m", "--himga-base-url=http://127.0.0.1:9/v1"],
             "bm25",
-            "--himga-judge=llm judges answers, and backend bm25 has no answer(question), so nothing answers; "
-            "add --himga-answerer=llm --himga-model=..., or give the backend an answer(question) method",
+            (
+                "--himga-judge=llm judges answers, and backend bm25 has no answer(question), so nothing answers; "
+                "add --himga-answerer=llm --himga-model=..., or give the backend an answer(question) method"
+            ),
         ),
         (
             ["--himga-judge=lexical", "--himga-answerer=none"],
             "bm25",
-            "--himga-judge=lexical judges answers, and --himga-answerer=none, so nothing answers; "
-            "add --himga-answerer=llm --himga-model=..., or give the backend an answer(question) method",
+            (
+                "--himga-judge=lexical judges answers, and --himga-answerer=none, so nothing answers; "
+                "add --himga-answerer=llm --himga-model=..., or give the backend an answer(question) method"
+            ),
         ),
         (
             ["--himga-answerer=backend"],

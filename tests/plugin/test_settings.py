@@ -459,7 +459,9 @@ BAD = {
         ([*_LLM, "--himga-judge-profile=strickt"], "--himga-judge-profile=strickt: no profile and no file"),
     ],
     "judge-votes": [([*_LLM, "--himga-judge-votes=4"], "--himga-judge-votes=4 is even, so votes can tie")],
-    "cache": [([*_LLM, "--himga-cache=refesh"], "--himga-cache=refesh: refesh is unknown; did you mean refresh?")],
+    "cache": [
+        ([*_LLM, "--himga-cache=refesh"], "--himga-cache=refesh: refesh is unknown; did you mean refresh?")
+    ],
     "gate": [
         (["--himga-gate=scor"], "--himga-gate=scor is unknown; did you mean score?"),
         (["--himga-gate=score"], "--himga-gate=score needs a threshold: add --himga-min-score, e.g. 0.7"),

@@ -34,7 +34,7 @@ RESULTS_FORMAT = """
 """
 RUN_FORMAT = """
 {"v":1,"run","plugin","python","datasets":[{"name","family","sha256","labels","errata","session_order","unverified","selection","items"}],"backend":{"name","version","options"},
- "k","answerer","judge","profiles":{name:sha256},"models","settings","totals":{dataset:{name:number|null}},"gates":[...],"exit"}
+ "k","answerer","judge","profiles":{name:sha256},"models","judge_probe","settings","totals":{dataset:{name:number|null}},"gates":[...],"exit"}
 """
 
 RUN_ID = "20250131T120000Z-3fa9"
@@ -91,6 +91,7 @@ def document(**changes: object) -> dict[str, object]:
         "judge": "evidence",
         "profiles": {},
         "models": {},
+        "judge_probe": {},
         "settings": {"data-dir": Path("data")},
         "totals": {"demo": {"overall": 0.5, "f1": None}},
         "gates": [],

@@ -1,0 +1,602 @@
+"""The cache as a user meets it: what a change asks again, what is never kept, and a cache that is handed on.
+
+The tables name the nine questions of the small dataset by a word of each.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llm_models import block, is_judge, verdict
+from llm_server import LLMServer, body, cut, error, refused, status, text
+
+import pytest_himga
+
+GARDEN = "many hedgehog colour When cat"
+ALL = f"{GARDEN} ferry repaint sailor beacon"
+NONE = ""
+#: Those that the judge's default rules are for.
+PLAIN = "many hedgehog colour ferry repaint sailor beacon"
+UNTOUCHED = (NONE, NONE)
+WORDS = ALL.split()
+
+BACKEND = "recalling:Memory"
+#: Recalls all turns, dated in their order, unless ``plan.json`` says otherwise.
+MEMORY = """
+import json
+import os
+from pathlib import Path
+
+from pytest_himga.memory import Recalled
+
+PLAN = json.loads((Path(__file__).parent / "plan.json").read_text(encoding="utf-8"))
+
+
+class Memory:
+    def __init__(self):
+        self.turns = []
+
+    def reset(self):
+        self.turns = []
+
+    def ingest(self, message):
+        self.turns.append(message)
+
+    def retrieve(self, query):
+        if PLAN.get("dies_of", "nothing") in query:
+            os._exit(1)
+        if PLAN.get("finds_nothing_of", "nothing") in query:
+            return []
+        found = [
+            Recalled(turn.content, [turn.turn_id], date_str=f"2024-03-{day:02}", score=PLAN.get("score"))
+            for day, turn in enumerate(self.turns, start=1)
+        ]
+        return found[::-1] if PLAN.get("ranks_backwards") else found
+
+    def profile(self):
+        return PLAN.get("profile", {})
+"""
+#: The type of one question gets rules of its own in the judge's profile.
+TEMPORAL = (
+    '\ntemporal = [\n  "CORRECT if the day is that of the gold.",\n  "WRONG if it is another day.",\n]\n'
+)
+
+
+class Runs:
+    """Runs in one project whose models are on ``server``; ``change`` things between two of them."""
+
+    def __init__(self, story: Any, monkeypatch: pytest.MonkeyPatch, *servers: LLMServer) -> None:
+        self.story = story
+        self.monkeypatch = monkeypatch
+        self.data = "mini.json"
+        self.project = story.project
+        self.path: Path = story.path
+        self.servers = servers
+        self.server, self.other_server = servers[0], servers[-1]
+        self.options: dict[str, str | None] = {
+            "answerer": "llm",
+            "model": "m",
+            "base-url": self.server.url,
+            "answer-profile": "answer.toml",
+            "judge-profile": "judge.toml",
+        }
+        #: What the models say of the question with this word in it: a text, or an act of the server's.
+        self.answers: dict[str, Any] = {}
+        self.verdicts: dict[str, Any] = {}
+        for server in servers:
+            server.reply = self.reply
+        for role in ("answer", "judge"):
+            shipped = Path(pytest_himga.__file__).parent / role / "profiles" / "strict.toml"
+            shutil.copy(shipped, self.path / f"{role}.toml")
+        self.prompt("judge", "\nabstention = [", f"{TEMPORAL}\nabstention = [")
+        self.project.write("recalling.py", MEMORY)
+        self.memory()
+
+    # -- a run ------------------------------------------------------------------------------------
+
+    def run(self, *args: str, apart: bool = False) -> pytest.RunResult:
+        """Pytest, with the options as they are now."""
+        for server in self.servers:
+            server.asked.clear()
+        start = self.story.run_apart if apart else self.story.run
+        return start(*self.arguments, *args, data=self.data, backend=BACKEND)
+
+    def run_twice_at_once(self) -> list[tuple[int, dict[str, dict]]]:
+        """Two processes: exit status and records of each."""
+        command = [
+            sys.executable,
+            "-mpytest",
+            *self.project._args((*self.arguments, "-q"), self.data, BACKEND),
+        ]
+        started = [
+            self.project.pytester.popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            for _ in range(2)
+        ]
+        for process in started:
+            process.communicate(timeout=60)
+        return [(process.returncode, {}) for process in started]
+
+    @property
+    def arguments(self) -> list[str]:
+        return [f"--himga-{key}={value}" for key, value in self.options.items() if value is not None]
+
+    @property
+    def calls(self) -> tuple[str, str]:
+        """The questions that the last run asked for answers and for verdicts, each as often as it did."""
+        bodies = [one for server in self.servers for one in server.bodies]
+        answers = [word_of(one) for one in bodies if not is_judge(one)]
+        verdicts = [word_of(one) for one in bodies if is_judge(one)]
+        return in_order(answers), in_order(verdicts)
+
+    def records(self) -> dict[str, dict]:
+        """What ``results.jsonl`` says of each question."""
+        return {word: one for one in self.project.results() for word in WORDS if word in one["question"]}
+
+    def reply(self, request: dict[str, Any]) -> Any:
+        word = word_of(request)
+        if is_judge(request):
+            return self.verdicts.get(word, verdict("CORRECT"))
+        return self.answers.get(word, f"ANSWER: all about {word}")
+
+    # -- what a user may change ---------------------------------------------------------------------
+
+    def option(self, **options: str | None) -> None:
+        """Set options, ``cache="read"``; None leaves one out."""
+        self.options |= {key.replace("_", "-"): value for key, value in options.items()}
+
+    def prompt(self, role: str, old: str, new: str) -> None:
+        """Rewrite what stands once in the profile of ``answer`` or ``judge``."""
+        path = self.path / f"{role}.toml"
+        before = path.read_text(encoding="utf-8")
+        assert before.count(old) == 1
+        path.write_text(before.replace(old, new), encoding="utf-8")
+
+    def question(self, word: str, **fields: Any) -> None:
+        """Rewrite fields of a question in the data file."""
+        path = self.path / "mini.json"
+        samples = json.loads(path.read_text(encoding="utf-8"))
+        (found,) = (one for sample in samples for one in sample["qa"] if word in one["question"])
+        found |= fields
+        self.project.write_data("mini", samples)
+
+    def memory(self, **plan: Any) -> None:
+        """Let the memory do something else, see ``MEMORY``."""
+        self.project.write("plan.json", json.dumps(plan))
+
+    def erratum(self, ident: str, gold: str) -> None:
+        entry = f'{{ id = "{ident}", gold = "{gold}", reason = "r" }}'
+        self.project.write("errata.toml", f'source = "s"\nquestion = [{entry}]\n')
+        self.option(errata="errata.toml")
+
+    def rename(self, role: str, name: str) -> None:
+        """Give a profile another file name."""
+        (self.path / f"{role}.toml").rename(self.path / f"{name}.toml")
+        self.option(**{f"{role}_profile": f"{name}.toml"})
+
+    def ask_again(self, word: str, reply: str) -> None:
+        """Make sure that a question is asked again, and that the model then says something else."""
+        self.memory(finds_nothing_of=word)
+        self.answers[word] = reply
+
+    def server_by_environment(self) -> None:
+        self.option(base_url=None)
+        self.environment(OPENAI_BASE_URL=f"{self.server.url}/")
+
+    def url_with_password(self) -> str:
+        return self.server.url.replace("http://", "http://ada:secret@")
+
+    def environment(self, **variables: str) -> None:
+        for name, value in variables.items():
+            self.monkeypatch.setenv(name, value)
+
+    def go_to_a_subfolder(self) -> None:
+        """Begin the runs there, as an editor may."""
+        folder = self.path / "sub"
+        folder.mkdir()
+        self.monkeypatch.chdir(folder)
+        self.data = "../mini.json"
+        self.option(answer_profile="../answer.toml", judge_profile="../judge.toml")
+
+    def move(self, folder: Path) -> None:
+        """To another checkout, which has all files but what git does not keep."""
+        shutil.copytree(self.path, folder, ignore=shutil.ignore_patterns(".himga", "__pycache__"))
+        self.monkeypatch.chdir(folder)
+        self.path = self.project.path = folder
+
+    # -- the file ------------------------------------------------------------------------------------
+
+    @property
+    def cache(self) -> Path:
+        """Where replies are kept."""
+        named = (self.options.get("cache") or "").rpartition(",")[2]
+        return self.path / (named or ".himga/cache") / "replies.sqlite3"
+
+    def kept(self) -> int:
+        """How many replies there are, in a file that is sound."""
+        with closing(sqlite3.connect(self.cache)) as db:
+            assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            return db.execute("SELECT count(*) FROM replies").fetchone()[0]
+
+    def forget(self, like: str) -> list[str]:
+        """Take replies out, and tell their fingerprints."""
+        with closing(sqlite3.connect(self.cache)) as db, db:
+            rows = db.execute("DELETE FROM replies WHERE reply LIKE ? RETURNING fingerprint", [like])
+            return [fingerprint for (fingerprint,) in rows.fetchall()]
+
+    def spoil(self, reply: str) -> None:
+        """Put another text in the place of all kept verdicts."""
+        with closing(sqlite3.connect(self.cache)) as db, db:
+            db.execute("UPDATE replies SET reply = ? WHERE reply LIKE '%CORRECT%'", [reply])
+
+
+def word_of(request: dict[str, Any]) -> str:
+    asked = block(request, "question") or ""
+    return next(word for word in WORDS if word in asked)
+
+
+def in_order(words: list[str]) -> str:
+    return " ".join(sorted(words, key=WORDS.index))
+
+
+def times(count: int, words: str) -> str:
+    return in_order(words.split() * count)
+
+
+def without(some: str, words: str) -> str:
+    return in_order([word for word in words.split() if word not in some.split()])
+
+
+@pytest.fixture(scope="module")
+def servers(_models_imported_once: None) -> Iterator[tuple[LLMServer, LLMServer]]:
+    with LLMServer() as one, LLMServer() as other:
+        yield one, other
+
+
+@pytest.fixture(scope="module")
+def filled() -> dict[str, bytes]:
+    """The cache that a first run fills: the same for all who begin with one, so it is filled once."""
+    return {}
+
+
+@pytest.fixture
+def runs(story, servers, monkeypatch) -> Runs:
+    """A project without a cache."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-this-test")
+    return Runs(story, monkeypatch, *servers)
+
+
+@pytest.fixture
+def second(runs: Runs, filled: dict[str, bytes]) -> Runs:
+    """A project after its first run, which has asked for everything once."""
+    if not filled:
+        assert runs.run().ret == 0
+        assert runs.calls == (ALL, ALL)
+        filled["cache"] = runs.cache.read_bytes()
+    runs.cache.parent.mkdir(parents=True, exist_ok=True)
+    runs.cache.write_bytes(filled["cache"])
+    return runs
+
+
+# -- what changed -> calls made ------------------------------------------------------------------------
+
+Change = Callable[[Runs], object]
+#: What changes and how -> whose answers are asked for again, whose verdicts. The models say the same as before
+#: unless that is what changes, so an answer that is asked for again needs no new verdict.
+CHANGES: list[tuple[str, Change, str, str]] = [
+    ("nothing", lambda our: None, NONE, NONE),
+    # prompts
+    ("a word of the judge's prompt", lambda our: our.prompt("judge", "Decide one", "Find one"), NONE, ALL),
+    ("a rule", lambda our: our.prompt("judge", "WRONG if it is vague", "WRONG if vague"), NONE, PLAIN),
+    ("a rule of one type", lambda our: our.prompt("judge", "another day", "any other day"), NONE, "When"),
+    ("a rule of abstention", lambda our: our.prompt("judge", "Nobody can", "None can"), NONE, "cat"),
+    ("rules that no question has", lambda our: our.prompt("judge", "The gold is no", "It is no"), NONE, NONE),
+    ("a comment in the judge's profile", lambda our: our.prompt("judge", "\n[rules]", "\n# !\n[rules]"), NONE, NONE),
+    ("the judge's profile's name", lambda our: our.rename("judge", "ours"), NONE, NONE),
+    ("a word of the answer's prompt", lambda our: our.prompt("answer", "Your rules:", "Rules:"), ALL, NONE),
+    ("a comment in the answer's profile", lambda our: our.prompt("answer", "\nuser", "\n# !\nuser"), NONE, NONE),
+    ("the answer's profile's name", lambda our: our.rename("answer", "ours"), NONE, NONE),
+    # models
+    ("both models", lambda our: our.option(model="n"), ALL, ALL),
+    ("the model that answers", lambda our: our.option(model="n", judge_model="m"), ALL, NONE),
+    ("the model that judges", lambda our: our.option(judge_model="n"), NONE, ALL),
+    ("the server", lambda our: our.option(base_url=our.other_server.url), ALL, ALL),
+    ("the server that judges", lambda our: our.option(judge_base_url=our.other_server.url), NONE, ALL),
+    ("a parameter", lambda our: our.option(model_option="temperature=0"), ALL, NONE),
+    ("a parameter of the judge's", lambda our: our.option(judge_model_option="temperature=0"), NONE, ALL),
+    ("votes", lambda our: our.option(judge_votes="3"), NONE, times(2, ALL)),
+    # how the models are reached
+    ("the key", lambda our: our.environment(OPENAI_API_KEY="sk-another"), NONE, NONE),
+    ("a password in the server's URL", lambda our: our.option(base_url=our.url_with_password()), NONE, NONE),
+    ("where the server's URL is set", lambda our: our.server_by_environment(), NONE, NONE),
+    ("the time limit", lambda our: our.option(timeout="99"), NONE, NONE),
+    # data
+    ("a gold", lambda our: our.question("ferry", answer="Dandelion"), NONE, "ferry"),
+    ("a trap", lambda our: our.question("cat", adversarial_answer="Tom"), NONE, "cat"),
+    ("a question's text", lambda our: our.question("ferry", question="Which ferry sails?"), "ferry", "ferry"),
+    ("a question's evidence", lambda our: our.question("ferry", evidence=["D1:2"]), NONE, NONE),
+    ("a question's type", lambda our: our.question("ferry", category=1), NONE, NONE),
+    ("a question's type, and its rules", lambda our: our.question("ferry", category=2), NONE, "ferry"),
+    ("the names of types", lambda our: our.option(locomo_labels="himga"), NONE, NONE),
+    ("an erratum", lambda our: our.erratum("harbour/0", gold="Dandelion"), NONE, "ferry"),
+    ("which samples", lambda our: our.option(samples="harbour"), NONE, NONE),
+    # what the memory says
+    ("what is recalled", lambda our: our.memory(finds_nothing_of="ferry"), "ferry", NONE),
+    ("scores", lambda our: our.memory(score=0.5), NONE, NONE),
+    ("ranks, but not dates", lambda our: our.memory(ranks_backwards=True), NONE, NONE),
+    ("what the memory knows of its user", lambda our: our.memory(profile={"home": "Delft"}), ALL, NONE),
+    ("k, but nothing more is recalled", lambda our: our.option(top_k="20"), NONE, NONE),
+    ("k, and less is recalled of one sample", lambda our: our.option(top_k="2"), GARDEN, NONE),
+    # what the models say
+    ("an answer", lambda our: our.ask_again("ferry", "ANSWER: no idea"), "ferry", "ferry"),
+    ("thoughts before an answer", lambda our: our.ask_again("ferry", "Hm. ANSWER: all about ferry"), "ferry", NONE),
+    # where
+    ("the folder that pytest is started in", lambda our: our.go_to_a_subfolder(), NONE, NONE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "answers", "verdicts"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES]
+)
+def test_a_change_asks_again_for_what_it_touches_and_nothing_else(second, change, answers, verdicts):
+    change(second)
+
+    assert second.run().ret == 0
+    assert second.calls == (answers, verdicts)
+
+
+#: What ``--himga-cache`` says in runs after the first, and what changes before each -> calls made.
+MODES: list[tuple[str, list[tuple[str | None, Change | None, str, str]]]] = [
+    ("off", [("off", None, ALL, ALL), (None, None, NONE, NONE)]),
+    ("refresh", [("refresh", None, ALL, ALL), (None, None, NONE, NONE)]),
+    ("read", [("read", None, NONE, NONE)]),
+    (
+        "read, and something changes",
+        [
+            ("read", lambda our: our.question("ferry", answer="Dandelion"), NONE, "ferry"),
+            ("read", None, NONE, "ferry"),
+            (None, None, NONE, "ferry"),
+            ("read", None, NONE, NONE),
+        ],
+    ),
+    (
+        "a folder",
+        [
+            ("kept", None, ALL, ALL),
+            ("kept", None, NONE, NONE),
+            ("read,kept/replies.sqlite3", None, NONE, NONE),
+            ("refresh,./kept", None, ALL, ALL),
+            (None, None, NONE, NONE),
+        ],
+    ),
+    ("a file", [("replies.db", None, ALL, ALL), ("read,replies.db", None, NONE, NONE)]),
+]
+
+
+@pytest.mark.parametrize("steps", [row[1] for row in MODES], ids=[row[0] for row in MODES])
+def test_what_the_option_says_decides_what_is_used_and_kept(second, steps):
+    for cache, change, answers, verdicts in steps:
+        second.option(cache=cache)
+        if change:
+            change(second)
+        assert second.run().ret == 0
+        assert second.calls == (answers, verdicts)
+
+
+# -- only what can be used is kept ---------------------------------------------------------------------
+
+#: Replies with status 200 that are none, and a limit that passes: whose question -> what comes in its place.
+FAULTS: dict[str, Callable[[str], Any]] = {
+    "many": lambda reply: body(error("slow down")),
+    "hedgehog": lambda reply: refused("I would rather not."),
+    "colour": lambda reply: text(""),
+    "When": cut,
+    "cat": lambda reply: status(429, Retry_After="0"),
+    "ferry": lambda reply: text(reply, finish="content_filter"),
+    "repaint": lambda reply: text(f"<think>{reply}</think>"),
+    "sailor": lambda reply: text("ANSWER:"),
+}
+FAULTY = " ".join(FAULTS)
+
+
+@pytest.mark.parametrize("stage", ["answers", "verdicts"])
+def test_what_went_wrong_once_is_asked_again_and_not_remembered(runs, stage):
+    sound = {"answers": "ANSWER: a number", "verdicts": verdict("CORRECT")}[stage]
+    getattr(runs, stage).update({word: act(sound) for word, act in FAULTS.items()})
+
+    assert runs.run().ret == 6
+    lost = [word for word, record in runs.records().items() if record["verdict"] == "unscored"]
+    assert in_order(lost) == FAULTY
+    assert runs.kept() == {"answers": 2, "verdicts": len(WORDS) + 1}[stage]
+
+    getattr(runs, stage).clear()
+    assert runs.run().ret == 0
+    assert runs.calls == (FAULTY if stage == "answers" else NONE, FAULTY)
+    assert runs.kept() == 2 * len(WORDS)
+
+
+def test_a_kept_reply_that_is_no_verdict_any_more_is_asked_for_again(second):
+    second.spoil(json.dumps({"reason": "a later version's", "verdict": "MAYBE"}))
+
+    assert second.run().ret == 0
+    assert second.calls == (NONE, ALL)
+    second.run()
+    assert second.calls == UNTOUCHED
+
+
+# -- a cache that is handed on -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def committed(story, monkeypatch, tmp_path, _models_imported_once: None) -> Runs:
+    """A fresh checkout with a cache in it, in a CI without a key, where the server is out of reach."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-this-test")
+    with LLMServer() as server:
+        runs = Runs(story, monkeypatch, server)
+        runs.verdicts["ferry"] = verdict("WRONG", "there is no such ferry")
+        runs.option(cache="replies")
+        assert runs.run().ret == 1
+        assert runs.calls == (ALL, ALL)
+    runs.move(tmp_path / "checkout")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    runs.option(cache="read,replies", offline="yes")
+    return runs
+
+
+@pytest.fixture
+def connections(monkeypatch) -> list[object]:
+    """Whatever this process connects to."""
+    found: list[object] = []
+
+    def connect(_socket: socket.socket, address: object) -> None:
+        found.append(address)
+        raise ConnectionRefusedError(address)
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    return found
+
+
+def test_a_committed_cache_gives_the_same_run_without_key_and_server(committed, connections):
+    before = committed.cache.read_bytes()
+    committed.cache.chmod(0o444)
+    committed.cache.parent.chmod(0o555)
+
+    result = committed.run()
+
+    assert result.ret == 1
+    assert {word: record["verdict"] for word, record in committed.records().items()} == {
+        **dict.fromkeys(WORDS, "correct"),
+        "ferry": "wrong",
+    }
+    assert {tuple(record["cached"]) for record in committed.records().values()} == {("answer", "judge")}
+    assert connections == []
+    assert [path.name for path in committed.cache.parent.iterdir()] == [committed.cache.name]
+    assert committed.cache.read_bytes() == before
+    assert "note " not in result.stdout.str()
+
+
+@pytest.mark.parametrize(("like", "stage"), [("%no such ferry%", "judge"), ("%all about ferry%", "answer")])
+def test_a_miss_without_a_server_is_unscored_and_names_the_request(committed, connections, like, stage):
+    (fingerprint,) = committed.forget(like)
+
+    result = committed.run()
+
+    assert result.ret == 6
+    records = committed.records()
+    assert (records["ferry"]["verdict"], records["ferry"]["stage"]) == ("unscored", stage)
+    reason = f"not in the cache (request {fingerprint[:12]}), and --himga-offline makes no call"
+    assert records["ferry"]["reason"] == reason
+    assert reason in result.outlines[-1]
+    assert [word for word in WORDS if records[word]["verdict"] == "correct"] == without("ferry", ALL).split()
+    assert connections == []
+
+
+# -- many at once --------------------------------------------------------------------------------------
+
+
+def test_workers_and_the_next_run_ask_for_everything_once_in_all(runs):
+    assert runs.run("-n2", apart=True).ret == 0
+    assert runs.calls == (ALL, ALL)
+
+    assert runs.run().ret == 0
+    assert runs.calls == UNTOUCHED
+
+
+def test_two_runs_at_once_share_a_cache(runs):
+    both = threading.Barrier(2, timeout=20)
+
+    def reply(request: dict[str, Any]) -> Any:
+        if word_of(request) == "many" and not is_judge(request):
+            both.wait()
+        return runs.reply(request)
+
+    runs.server.reply = reply
+    ends = runs.run_twice_at_once()
+
+    assert [ret for ret, _ in ends] == [0, 0]
+    assert ends[0][1] == ends[1][1]
+    assert runs.kept() == 2 * len(WORDS)
+    runs.server.reply = runs.reply
+    runs.run()
+    assert runs.calls == UNTOUCHED
+
+
+@pytest.mark.parametrize(
+    ("workers", "word", "lost"),
+    [(["-n2"], "colour", "colour"), ([], "When", "When cat ferry repaint sailor beacon")],
+    ids=["a worker", "the whole run"],
+)
+def test_what_a_killed_process_has_paid_for_is_kept(runs, workers, word, lost):
+    runs.memory(dies_of=word)
+    assert runs.run(*workers, apart=True).ret != 0
+    assert runs.calls == (without(lost, ALL), without(lost, ALL))
+
+    runs.memory()
+    assert runs.run().ret == 0
+    assert runs.calls == (lost, lost)
+
+
+# -- what is said of it --------------------------------------------------------------------------------
+
+HIT = {"calls": 0, "tokens_in": 0, "tokens_out": 0, "cost": 0.0, "cached": 1}
+CALL = {"calls": 1, "tokens_in": 11, "tokens_out": 7, "cost": 0.0}
+
+
+def test_hits_are_counted_and_cost_nothing(second):
+    second.question("ferry", answer="Dandelion")
+
+    lines = second.run().outlines
+
+    assert "answers     9 from the cache" in lines
+    assert "verdicts    1 call; 11 tokens in, 7 out; 8 from the cache" in lines
+    records = second.records()
+    assert (records["ferry"]["cached"], records["ferry"]["usage"]) == (
+        ["answer"],
+        {"answer": HIT, "judge": CALL},
+    )
+    assert (records["cat"]["cached"], records["cat"]["usage"]) == (
+        ["answer", "judge"],
+        {"answer": HIT, "judge": HIT},
+    )
+
+
+def test_of_three_votes_one_may_come_from_the_cache(second):
+    second.option(judge_votes="3")
+
+    lines = second.run().outlines
+
+    assert "verdicts    18 calls; 198 tokens in, 126 out; 9 from the cache" in lines
+    ferry = second.records()["ferry"]
+    assert ferry["cached"] == ["answer"]
+    assert ferry["usage"]["judge"] == {
+        "calls": 2,
+        "tokens_in": 22,
+        "tokens_out": 14,
+        "cost": 0.0,
+        "cached": 1,
+    }
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["alone", "workers"])
+def test_a_broken_cache_is_named_once_and_ends_no_run(runs, workers):
+    runs.cache.parent.mkdir(parents=True)
+    runs.cache.write_bytes(bytes(range(256)) * 64)
+
+    result = runs.run(*workers, apart=bool(workers))
+
+    assert result.ret == 0
+    assert runs.calls == (ALL, ALL)
+    said = " ".join(result.stdout.str().split())
+    note = "cannot be opened: it is no SQLite database (delete it, or name another with --himga-cache); replies are"
+    assert said.count(f"note the cache {runs.cache} {note} neither found nor kept") == 1
+    assert runs.cache.read_bytes() == bytes(range(256)) * 64
