@@ -17,8 +17,10 @@ _LONG = 8
 _SHORT = 4
 #: A server that masks a key itself still shows this many of its first characters, or more.
 _HEAD = 3
-#: What may stand before a character: no more than JSON inside JSON inside JSON puts there.
-_BACKSLASHES = r"(?:\\|%(?:25)*5[Cc]){0,8}"
+#: JSON puts these before a character, JSON inside JSON more of them, and a URL has them in its own way.
+_BACKSLASH = re.compile(r"\\(?:u005[Cc])?|%(?:25)*5[Cc]")
+#: As many as there are: a pattern that gave some back would try for hours.
+_BACKSLASHES = f"(?:{_BACKSLASH.pattern})*+"
 #: What pages write by name.
 _NAMED = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 
@@ -63,9 +65,11 @@ def _forms(secret: str) -> set[str]:
 def _written(secret: str) -> str:
     """A pattern of ``secret`` in whatever way its characters are written, also one way upon another.
 
-    A server that says a header back may write it into a URL, into JSON inside JSON, or into a page.
+    A server that says a header back may write it into a URL, into JSON inside JSON, or into a page. How many
+    backslashes stand before a character does not matter, the secret's own ones included.
     """
-    return "".join(f"{_BACKSLASHES}(?:{'|'.join(_ways(char))})" for char in secret)
+    characters = _BACKSLASH.sub("", secret)
+    return _BACKSLASHES.join(f"(?:{'|'.join(_ways(char))})" for char in characters)
 
 
 def _ways(char: str) -> Iterator[str]:
@@ -86,7 +90,7 @@ def _longest_first(forms: Iterable[str]) -> list[str]:
 
 
 def _any_of(patterns: Iterable[str]) -> re.Pattern[str] | None:
-    joined = "|".join(patterns)
+    joined = "|".join(filter(None, patterns))
     return re.compile(joined) if joined else None
 
 

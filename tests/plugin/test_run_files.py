@@ -23,7 +23,7 @@ RESULT_FIELDS = """
     errata
 """
 RUN_FIELDS = """
-    v run plugin python datasets backend k answerer judge profiles models settings totals gates exit
+    v run plugin python datasets backend k answerer judge profiles models judge_probe settings totals gates exit
 """
 
 
