@@ -186,7 +186,8 @@ class Controller:
             phrases += [_said(item) for item in gates]
         measured = any(record.verdict in ("correct", "wrong") for record in self.records)
         if not measured and not phrases and (settings.gate_asked_for or not self.partial):
-            phrases.append(f"every question is n/a{_why(self.records)}, so nothing was measured")
+            kinds = " or ".join(sorted({record.verdict for record in self.records}))
+            phrases.append(f"every question is {kinds}{_why(self.records)}, so nothing was measured")
         return phrases
 
     def exit_status(

@@ -63,7 +63,9 @@ class Display:
         ids = set(nodeids)
         if planned := run.lineup.planned(case for case in run.cases if case.id in ids):
             reporter.ensure_newline()
-            reporter.write_line(f"himga: planned model calls: {planned}, fewer with what is in the cache")
+            settings = run.settings
+            line = settings.models.planned_line(planned, offline=settings.offline)
+            reporter.write_line(f"himga: {line}")
 
     def shorten(self, reporter: Any) -> None:
         """Before pytest prints FAILURES and ERRORS."""

@@ -7,6 +7,7 @@ is never in it as text: it stays in the ``Endpoint``, which shows it to nobody.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 #: Environment variables that may hold the key, the first that is set.
 ANSWER_KEYS = ("HIMGA_API_KEY", "OPENAI_API_KEY")
 JUDGE_KEYS = ("HIMGA_JUDGE_API_KEY", *ANSWER_KEYS)
+#: Who gives one of these wants to open the server, and headers and files would show it.
+_NO_PARAMETER = re.compile(r"api.?key|authori[sz]ation|bearer|passw|secret|credential|headers", re.IGNORECASE)
 #: Hex digits of a fingerprint that are printed.
 SHOWN = 12
 
@@ -99,6 +102,13 @@ class ModelSettings:
         """Whether an LLM judges."""
         return self.judge == "llm"
 
+    def planned_line(self, planned: str, *, offline: bool) -> str:
+        """What a person reads before the first call; ``planned`` is "at most 18", say."""
+        if offline:
+            return "planned model calls: none, replies come from the cache alone"
+        fewer = ", fewer with what is in the cache" if self.cache.reads else ""
+        return f"planned model calls: {planned}{fewer}"
+
 
 def read_models(source: Source, environ: Mapping[str, str]) -> ModelSettings:
     """Who answers and judges.
@@ -121,11 +131,7 @@ def read_models(source: Source, environ: Mapping[str, str]) -> ModelSettings:
         judge_profile=_profile(source, "judge-profile"),
         judge_votes=_votes(source),
         judge_probe=source.switch("judge-probe"),
-        cache=parse_cache(
-            source.words("cache"),
-            base=source.base("cache"),
-            option=source.written("cache", ",".join(source.words("cache"))),
-        ),
+        cache=_cache(source, needed="llm" in (answerer, judge)),
     )
 
 
@@ -164,6 +170,11 @@ def _model(
             raise SettingsError(
                 f"{source.written(options, f'{key}=...')}: {key} is himga's own to send; leave it out"
             )
+    for key in filter(_NO_PARAMETER.search, parameters):
+        raise SettingsError(
+            f"{source.written(options, f'{key}=...')}: this would be sent and shown as a parameter like any other; "
+            f"a key is taken from the environment ({' or '.join(keys)}), and no headers can be set"
+        )
     return Model(ModelSpec(name, endpoint.server, parameters), endpoint)
 
 
@@ -178,6 +189,18 @@ def _plain(text: str) -> Any:
 def _profile(source: Source, name: str) -> ProfileChoice | None:
     spec = source.one(name)
     return ProfileChoice(spec, source.base(name), source.written(name, spec)) if spec else None
+
+
+def _cache(source: Source, *, needed: bool) -> CacheSetting:
+    words = source.words("cache")
+    written = source.written("cache", ",".join(words))
+    setting = parse_cache(words, base=source.base("cache"), option=written)
+    if needed and source.switch("offline") and not setting.reads:
+        raise SettingsError(
+            f"{written} looks for no reply, and offline no call is made, so no model could say anything; "
+            "leave out one of the two"
+        )
+    return setting
 
 
 def _votes(source: Source) -> int:

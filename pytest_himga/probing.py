@@ -36,9 +36,11 @@ def probe_judges(run: Run, write: Callable[[str], None], *, verbosity: int) -> s
             complaints[f"the judge {judge} is {verdict_sentence(found[judge])}"] = None
     if not complaints or "judge" in run.settings.allow:
         return ""
+    unfit = any(calibration.standing == "unfit" for calibration in found.values())
+    advice = "Take another judge, model or profile" if unfit else "Mend that"
     return (
         f"himga: no question was asked (exit status {NOT_MEASURED}): {'; '.join(complaints)}. "
-        "Take another judge, model or profile, or add --himga-allow=judge"
+        f"{advice}, or add --himga-allow=judge"
     )
 
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from pytest_himga.report.run_folder import DatasetEntry
 
 #: Backend options whose value is nobody's business: run.json may end up as a CI artefact.
-_SECRET = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
+_SECRET = re.compile(r"key|token|secret|passw|pwd|credential|auth", re.IGNORECASE)
+#: What may stand before the host of an address: a user and a password.
+_USERINFO = re.compile(r"://\S*@")
 
 
 def reports_of(controller: Controller) -> list[DatasetReport]:
@@ -99,7 +101,8 @@ def write_run(controller: Controller, exit_status: int) -> None:
 def _document(controller: Controller, exit_status: int) -> dict[str, Any]:
     settings, run, tally = controller.run.settings, controller.run, controller.tally
     options = {
-        key: "***" if _SECRET.search(key) else value for key, value in settings.backend_options.items()
+        key: "***" if _SECRET.search(key) else _USERINFO.sub("://***@", value)
+        for key, value in settings.backend_options.items()
     }
     return run_document(
         run=run.run_id,

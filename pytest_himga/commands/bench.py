@@ -149,11 +149,12 @@ class Bench:
         self._chosen = _open_datasets(source, datasets)
         self._background = Background()
         self._spent = Usage()
+        self._offline = source.switch("offline")
         timeout = source.number("timeout", DEFAULT_TIMEOUT)
         self._llms = Llms(
             self._models,
             timeout=timeout,
-            offline=source.switch("offline"),
+            offline=self._offline,
             cache_folder=Path.cwd() / ".himga" / "cache",
         )
         self._families = {SHIPPED: SHIPPED_FAMILY}
@@ -194,7 +195,7 @@ class Bench:
     def planned(self) -> str:
         """How many calls of a model all this takes; "" if there is no model."""
         calls = sum(len(sheet.probes) * sheet.llm.votes for sheet in self.sheets if sheet.llm)
-        return f"planned model calls: at most {calls:,}, fewer with what is in the cache" if calls else ""
+        return self._models.planned_line(f"at most {calls:,}", offline=self._offline) if calls else ""
 
     def calibrate(self, sheet: Sheet) -> Calibration:
         """Try the judge on the probes of one sheet."""

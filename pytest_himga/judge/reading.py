@@ -37,6 +37,8 @@ VERDICT_FORMAT = ResponseFormat(
 _KEYS = frozenset({"reason", "verdict"})
 _KINDS: dict[type, str] = {str: "text", list: "list", dict: "object"}
 _VALUES: dict[str, OpinionValue] = {"correct": "correct", "wrong": "wrong"}
+#: What the profiles write where a reason is to stand: "<one short sentence>".
+_BLANK = re.compile(r"\s*<[^<>]*>\s*")
 #: A reason is one sentence; a model that runs on must not fill every report.
 _LONGEST_REASON = 1000
 #: What is longer than a label or a field's name is not shown in an error, not even cut: half of a key that
@@ -107,6 +109,9 @@ def _opinion(value: dict[str, Any]) -> Opinion:
         raise Unreadable(f"the judge's verdict is {said}; expected CORRECT or WRONG")
     if not isinstance(reason, str):
         raise Unreadable(f"the judge's reason is {_named(reason)}; expected a text")
+    if _BLANK.fullmatch(reason):
+        # A model that copies the form puts the label that stands first there behind it, and that is a pass.
+        raise Unreadable("the judge's reason is the form's blank, which was to be filled in")
     return Opinion(known, _one_line(sound(reason)))
 
 

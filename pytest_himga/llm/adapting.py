@@ -9,15 +9,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pytest_himga.llm.fault import ErrorBody
-    from pytest_himga.llm.prompt import ChatRequest, ModelSpec
+    from pytest_himga.llm.prompt import ChatRequest, ModelSpec, ResponseFormat
 
 _FORMAT = "response_format"
 #: A format that the user set as a parameter, for requests that want none of ours: it is sent or not.
 _OWN_FORMAT = "the user's response_format"
+#: What servers took before there was json_schema, and some (llama-cpp-python's) take to this day.
+_WITH_SCHEMA = "json_object with a schema"
 #: How a parameter is sent: as it is called in the API, then otherwise, at last (None) not at all.
 _LADDERS: dict[str, tuple[str | None, ...]] = {
     "max_tokens": ("max_tokens", "max_completion_tokens", None),
-    _FORMAT: ("json_schema", "json_object", None),
+    _FORMAT: ("json_schema", _WITH_SCHEMA, "json_object", None),
     _OWN_FORMAT: (_FORMAT, None),
 }
 _LIMIT = "max_tokens"
@@ -57,14 +59,7 @@ class Adapting:
         }
         kind = self._now(_FORMAT)
         if request.response_format is not None and kind is not None:
-            sent[_FORMAT] = {"type": kind}
-            if kind == "json_schema":
-                wanted = request.response_format
-                sent[_FORMAT]["json_schema"] = {
-                    "name": wanted.name,
-                    "schema": dict(wanted.schema),
-                    "strict": True,
-                }
+            sent[_FORMAT] = _sent_format(kind, request.response_format)
         return {"model": self._spec.name, "messages": request.rendered(), **sent}
 
     @property
@@ -81,7 +76,7 @@ class Adapting:
         if name is None:
             return False
         key = self._key_of(name, sent)
-        form = sent[_FORMAT]["type"] if key == _FORMAT else name
+        form = _form_of(sent[_FORMAT]) if key == _FORMAT else name
         if self._now(key) == form:
             self._rungs[key] = self._rungs.get(key, 0) + 1
             self._note(name, form, self._now(key))
@@ -111,6 +106,18 @@ class Adapting:
         return ladder[min(self._rungs.get(key, 0), len(ladder) - 1)]
 
 
+def _sent_format(kind: str, wanted: ResponseFormat) -> dict[str, Any]:
+    schema = dict(wanted.schema)
+    if kind == "json_schema":
+        return {"type": kind, kind: {"name": wanted.name, "schema": schema, "strict": True}}
+    return {"type": "json_object"} | ({"schema": schema} if kind == _WITH_SCHEMA else {})
+
+
+def _form_of(sent: dict[str, Any]) -> str:
+    """The step of the ladder that a format was sent as."""
+    return _WITH_SCHEMA if "schema" in sent else str(sent["type"])
+
+
 def _raised(limit: Any) -> int:
     return limit * _LARGER if isinstance(limit, int) and limit > 0 else _LARGER_DEFAULT
 
@@ -125,6 +132,8 @@ def _named(said: ErrorBody, names: list[str]) -> str | None:
     if any(name in fields for name in _KEPT):
         # Only a format is complained of as the messages': "they must contain the word json".
         names = [name for name in names if name == _FORMAT]
+    elif any(map(_field, said.paths)):
+        return None  # another place is named; what is quoted beside it is what stood there
     return _first_match(names, said.message, r"['\"`]{}(?:['\"`]|\.|\[)") or _first_match(
         names, said.message, r"(?<![\w-]){}(?![\w-])"
     )

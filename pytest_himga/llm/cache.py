@@ -11,6 +11,7 @@ import concurrent.futures
 import queue
 import threading
 from collections import deque
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,15 +35,17 @@ class ReplyCache:
     """The replies in the file ``path``, for any number of loops, threads and processes at once.
 
     The file is opened by the first call that needs it. Without ``reads`` everything is a miss; without
-    ``writes`` nothing is kept, and nothing is made or changed on the disk.
+    ``writes`` nothing is kept, and nothing is made or changed on the disk. ``hidden`` from git is the folder
+    that nobody has named.
     """
 
-    def __init__(self, path: Path, *, reads: bool, writes: bool) -> None:
+    def __init__(self, path: Path, *, reads: bool, writes: bool, hidden: bool = False) -> None:
         self.path = path
         #: The first thing that went wrong, as a sentence without its full stop.
         self.problem: str | None = None
         self._reads = reads
         self._writes = writes
+        self._hidden = hidden
         self._waiting: deque[Entry] = deque()
         self._file: CacheFile | None = None
         self._lane: _Lane | None = None
@@ -109,6 +112,9 @@ class ReplyCache:
     def _opened(self) -> CacheFile:
         if self._file is None:
             self._file = CacheFile(self.path, writes=self._writes)
+            if self._hidden and self._writes:
+                with suppress(OSError), (self.path.parent / ".gitignore").open("x", encoding="utf-8") as file:
+                    file.write("*\n")
         return self._file
 
     def _give_up(self, trouble: str, *, reads: bool = False) -> None:
@@ -131,7 +137,7 @@ def open_cache(setting: CacheSetting, default_folder: Path) -> ReplyCache | None
     if setting.mode == "off":
         return None
     path = setting.path or default_folder / FILE_NAME
-    return ReplyCache(path, reads=setting.mode != "refresh", writes=setting.mode != "read")
+    return ReplyCache(path, reads=setting.reads, writes=setting.writes, hidden=setting.path is None)
 
 
 class _Lane:

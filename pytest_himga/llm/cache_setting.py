@@ -36,6 +36,16 @@ class CacheSetting:
     mode: Mode = "on"
     path: Path | None = None
 
+    @property
+    def reads(self) -> bool:
+        """Whether replies that are there are used."""
+        return self.mode in ("on", "read")
+
+    @property
+    def writes(self) -> bool:
+        """Whether new ones are kept."""
+        return self.mode in ("on", "refresh")
+
 
 def parse_cache(words: Sequence[str], *, base: Path, option: str) -> CacheSetting:
     """The setting that ``words`` ask for: at most one mode and at most one path, relative to ``base``.

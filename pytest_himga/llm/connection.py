@@ -44,6 +44,12 @@ class _NoSecrets(logging.Filter):
         clean = self._redact.sentence(said)
         if clean != said:
             record.msg, record.args = clean, ()
+        if record.exc_info:
+            # As text: older versions log the exception of a status, which quotes headers and holds the request.
+            record.exc_text = logging.Formatter().formatException(record.exc_info)
+            record.exc_info = None
+        if record.exc_text:
+            record.exc_text = self._redact.sentence(record.exc_text)
         return True
 
 

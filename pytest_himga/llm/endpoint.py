@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 _DEFAULT_HOST = "api.openai.com"
 _BASE_URL_VARIABLE = "OPENAI_BASE_URL"
+_AT = re.compile("%(?:25)*40")
+_NO_PORT = re.compile(r"^(\[[^\]]*\]|[^/:\[]*):(?!\d*(?:/|$)).*", re.DOTALL)
 _EXAMPLE = "write a base URL such as http://localhost:8000/v1"
 
 
@@ -57,6 +59,8 @@ class Endpoint:
         The openai package never holds the key: whatever it prints of itself or of its options is free of it.
         """
         request.headers.pop("Authorization", None)
+        # No call depends on those before it, and a cookie that no header can hold would spoil all later ones.
+        request.headers.pop("Cookie", None)
         if self._authorization is not None:
             request.headers["Authorization"] = self._authorization
         return request
@@ -122,13 +126,17 @@ def _split(url: str, where: str) -> SplitResult:
 
 
 def _shown(url: str) -> str:
-    """As much of a URL as an error may show: nothing before an @, where a password can be, nor of a query."""
+    """As much of a URL as an error may show: nothing where a password can be, nor of a query.
+
+    A password is before an ``@``, and also behind a colon without a port if the ``@`` was forgotten.
+    """
+    url = _AT.sub("@", url)
     scheme, slashes, rest = url.rpartition("://") if "@" not in url else url.partition("://")
     secret, at, host = (rest or scheme).rpartition("@")
     if at:
         # Which of them begins the query and which ends the password cannot be told.
         host = "***" if re.search(r"[?#]", secret) else f"***@{host}"
-    bare = re.split(r"[?#]", host, maxsplit=1)[0]
+    bare = _NO_PORT.sub(r"\1:***", re.split(r"[?#]", host, maxsplit=1)[0])
     return repr(f"{scheme}://{bare}" if slashes else bare)
 
 

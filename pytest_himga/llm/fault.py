@@ -46,6 +46,13 @@ _CONTEXT = re.compile(
     r"|exceeds? the maximum number of (?:input )?tokens",
     re.IGNORECASE,
 )
+#: What servers say that answer a request which they do not take with 500, as if they had failed:
+#: llama-cpp-python's (pydantic's words), older llama.cpp servers.
+_REJECTED = re.compile(
+    r"validation error|must be one of|(?:not |un)supported|does not support", re.IGNORECASE
+)
+#: A path as pydantic writes it in words.
+_LOC = re.compile(r"'loc': \(([^()]*)\)")
 _FILTERED = re.compile(r"content[ _](?:filter|policy|management)|moderation|flagged", re.IGNORECASE)
 #: How much of a server's own words a sentence quotes.
 _QUOTED = 200
@@ -67,6 +74,11 @@ class ErrorBody:
         return self.code in _CONTEXT_CODES or bool(_CONTEXT.search(self.message))
 
     @property
+    def about_request(self) -> bool:
+        """Whether a 500 is about the request, which the server would meet with the same 500 again."""
+        return bool(self.paths or _REJECTED.search(self.message))
+
+    @property
     def about_content(self) -> bool:
         """Whether a filter kept the request from the model."""
         return bool(_FILTERED.search(f"{self.code} {self.message}"))
@@ -78,7 +90,8 @@ class Fault:
 
     ``passing``: another attempt may do better. ``wait``: the seconds that the server asked for. ``outage``:
     the server cannot be used at the moment. ``for_all``: no other request can do better. ``rejected`` is
-    what the server said about a request that it did not take as it was (400, 422). ``spent``: this attempt.
+    what the server said about a request that it did not take as it was (400, 422, some 500s). ``spent``:
+    this attempt.
     """
 
     sentence: str
@@ -126,6 +139,9 @@ def error_of(value: Any, redact: Redactor) -> ErrorBody:
 
 
 def _paths(said: Any, redact: Redactor) -> Iterator[tuple[str, ...]]:
+    if isinstance(said, str):
+        for loc in _LOC.findall(said):
+            yield tuple(redact.sentence(step.strip(" '")) for step in loc.split(",") if step.strip())
     for one in said if isinstance(said, list) else ():
         if isinstance(one, dict) and isinstance(one.get("loc"), list):
             yield tuple(redact.sentence(str(step)) for step in one["loc"])
@@ -155,7 +171,8 @@ def status_fault(
         return Fault(sentence + (f"; {ending}" if ending else ""), outage=True, for_all=True)
     unpaid = status == 402 or said.code in _UNPAID
     passing = not unpaid and (status in _PASSING or status >= 500)
-    return Fault(sentence, passing=passing, outage=passing or unpaid, wait=wait)
+    rejected = said if status == 500 and said.about_request else None
+    return Fault(sentence, passing=passing, outage=passing or unpaid, wait=wait, rejected=rejected)
 
 
 def _named(status: int) -> str:

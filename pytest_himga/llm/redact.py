@@ -21,6 +21,8 @@ _HEAD = 3
 _BACKSLASH = re.compile(r"\\(?:u005[Cc])?|%(?:25)*5[Cc]")
 #: As many as there are: a pattern that gave some back would try for hours.
 _BACKSLASHES = f"(?:{_BACKSLASH.pattern})*+"
+#: Before the first character too, or what is left of JSON is none; not endless, for it is tried at each place.
+_FIRST = r"\\{0,8}+"
 #: What pages write by name.
 _NAMED = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 
@@ -69,7 +71,9 @@ def _written(secret: str) -> str:
     backslashes stand before a character does not matter, the secret's own ones included.
     """
     characters = _BACKSLASH.sub("", secret)
-    return _BACKSLASHES.join(f"(?:{'|'.join(_ways(char))})" for char in characters)
+    if not characters:
+        return ""
+    return _FIRST + _BACKSLASHES.join(f"(?:{'|'.join(_ways(char))})" for char in characters)
 
 
 def _ways(char: str) -> Iterator[str]:

@@ -48,7 +48,8 @@ def calibration_lines(
 def verdict_sentence(calibration: Calibration) -> str:
     """What the calibration comes to: fit for gating, or why not."""
     if not calibration.fit:
-        return f"NOT fit for gating: {plain(calibration.why)}"
+        known = "NOT fit" if calibration.standing == "unfit" else "NOT known to be fit"
+        return f"{known} for gating: {plain(calibration.why)}"
     injected = "no injected answer accepted, " if calibration.injected.n else ""
     right, wrong = calibration.right, calibration.wrong
     return (

@@ -204,8 +204,8 @@ def test_a_judge_that_breaks_was_not_measured(himga, mine):
     outcome = himga("calibrate", "--judge=my_judges:Breaks")
     assert outcome.status == 6
     assert outcome.out.endswith(
-        "NOT fit for gating: 62 of 62 probes got no verdict (the first: judge() raised OSError: the disk is\n"
-        "  gone)\n"
+        "NOT known to be fit for gating: 62 of 62 probes got no verdict (the first: judge() raised OSError:\n"
+        "  the disk is gone)\n"
     )
 
 
@@ -243,9 +243,16 @@ def test_what_it_said_once_is_in_the_cache(by_llm, model):
 
 
 def test_each_vote_is_planned_as_a_call(by_llm, model):
-    outcome = by_llm("--judge-votes=3", "--cache=off", "--offline")
-    assert "planned model calls: at most 186" in outcome.err
+    model.reply = lambda _body: status(401)
+    outcome = by_llm("--judge-votes=3", "--cache=off")
+    assert outcome.err.startswith("planned model calls: at most 186\n")
     assert ", 3 votes, " in outcome.out.splitlines()[0]
+    assert outcome.status == 6
+
+
+def test_offline_no_call_is_planned(by_llm, model):
+    outcome = by_llm("--offline")
+    assert outcome.err.startswith("planned model calls: none, replies come from the cache alone\n")
     assert (outcome.status, model.asked) == (6, [])
 
 
@@ -261,8 +268,8 @@ def test_an_outage_is_no_verdict_on_the_judge(by_llm, model):
     model.reply = lambda _body: status(404, "no such model")
     outcome = by_llm("--cache=off")
     assert outcome.status == 6
-    assert " ".join(outcome.out[outcome.out.index("NOT fit") :].split()) == (
-        f"NOT fit for gating: 62 of 62 probes got no verdict (the first: {model.url} answered 404 Not Found: "
+    assert " ".join(outcome.out[outcome.out.index("NOT known") :].split()) == (
+        f"NOT known to be fit for gating: 62 of 62 probes got no verdict (the first: {model.url} answered 404 Not Found: "
         "no such model; is there a model 'tiny', and does the base URL end as it should (.../v1)?)"
     )
     # The rest was not asked any more.
@@ -270,7 +277,7 @@ def test_an_outage_is_no_verdict_on_the_judge(by_llm, model):
 
 
 def test_the_shipped_probes_are_tried_by_the_rules_of_each_dataset(by_llm):
-    outcome = by_llm("--cache=off", "--offline", "--from-dataset=demo", "--subset=2")
+    outcome = by_llm("--offline", "--from-dataset=demo", "--subset=2")
     tables = re.findall(r"Calibration on \d+ (\S+) probes\njudge (\S+)", outcome.out)
     assert tables == [
         ("shipped", "llm:strict"),
@@ -280,9 +287,7 @@ def test_the_shipped_probes_are_tried_by_the_rules_of_each_dataset(by_llm):
         ("demo-longmemeval", "llm:longmemeval"),
         ("demo-memorystress", "llm:memorystress"),
     ]
-    one = by_llm(
-        "--cache=off", "--offline", "--judge-profile=lenient", "--from-dataset=demo", "--subset=2"
-    ).out
+    one = by_llm("--offline", "--judge-profile=lenient", "--from-dataset=demo", "--subset=2").out
     assert re.findall(r"on \d+ shipped probes\njudge (\S+)", one) == ["llm:lenient"]
 
 

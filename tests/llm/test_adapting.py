@@ -26,6 +26,10 @@ SAID = {
         "top_p",
     ),
     "by pydantic in words": (error("[{'type': 'extra_forbidden', 'loc': ('body', 'top_p')}]"), "top_p"),
+    "by pydantic of the reply": (
+        error("1 error: {'loc': ('response', 'str'), 'input': {'finish_reason': 'stop'}}"),
+        None,
+    ),
     "in quotes": (error("Unsupported value: 'temperature' does not support 0.0; stop here"), "temperature"),
     "in other quotes": ({"message": "`top_p` and `temperature` cannot both be set"}, "top_p"),
     "as a word": ({"error": "temperature is not supported with this model"}, "temperature"),
@@ -68,19 +72,20 @@ def test_a_model_that_takes_nothing_is_asked_without_anything_in_the_end(story):
 
     kinds = [(sent or {}).get("type") for sent in told.sent("response_format")]
     assert told.value == "purple"
-    assert told.sent("temperature") == [0.0, *[None] * 5]
-    assert told.sent("max_tokens") == [50, 50, *[None] * 4]
-    assert told.sent("max_completion_tokens") == [None, None, 50, None, None, None]
-    assert kinds == ["json_schema"] * 4 + ["json_object", None]
-    assert told.sent("top_p") == [1] * 6
-    assert (told.usage.calls, told.usage.retries) == (6, 5)
+    assert told.sent("temperature") == [0.0, *[None] * 6]
+    assert told.sent("max_tokens") == [50, 50, *[None] * 5]
+    assert told.sent("max_completion_tokens") == [None, None, 50, None, None, None, None]
+    assert kinds == ["json_schema"] * 4 + ["json_object", "json_object", None]
+    assert told.sent("top_p") == [1] * 7
+    assert (told.usage.calls, told.usage.retries) == (7, 6)
     # It is remembered, and told once.
     assert len(again.asked) == 1
     assert chat.notes == [
         "gpt-x does not take temperature: sent without it",
         "gpt-x does not take max_tokens: sent as max_completion_tokens",
         "gpt-x does not take max_completion_tokens: sent without it",
-        "gpt-x does not take response_format json_schema: sent as json_object",
+        "gpt-x does not take response_format json_schema: sent as json_object with a schema",
+        "gpt-x does not take response_format json_object with a schema: sent as json_object",
         "gpt-x does not take response_format json_object: sent without it",
     ]
 
@@ -96,10 +101,39 @@ def test_a_model_that_takes_nothing_is_asked_without_anything_in_the_end(story):
 def test_a_format_is_complained_of_in_many_words(story, words):
     act = status(422, error(words, param="messages"))
 
-    told = story.tell(act, act, text("purple"), asking=question(response_format=FORMAT))
+    told = story.tell(act, act, act, text("purple"), asking=question(response_format=FORMAT))
 
     kinds = [(sent or {}).get("type") for sent in told.sent("response_format")]
-    assert (told.value, kinds) == ("purple", ["json_schema", "json_object", None])
+    assert (told.value, kinds) == ("purple", ["json_schema", "json_object", "json_object", None])
+
+
+#: As llama-cpp-python's server answers what it does not take, and as llama.cpp's own did.
+FAILED_OVER_A_FORMAT = {
+    "pydantic": "1 validation error:\n  {'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), "
+    "'msg': \"Input should be 'text' or 'json_object'\", 'input': 'json_schema'}",
+    "words": 'response_format type must be one of "text" or "json_object", but got: json_schema',
+}
+
+
+@pytest.mark.parametrize("words", FAILED_OVER_A_FORMAT.values(), ids=FAILED_OVER_A_FORMAT)
+def test_a_server_that_fails_over_a_format_gets_the_one_that_it_takes(story, words):
+    act = status(500, error(words, type="internal_server_error", param=None, code=None))
+
+    told = story.tell(act, text("purple"), asking=question(response_format=FORMAT))
+
+    assert (told.value, told.usage.calls) == ("purple", 2)
+    assert told.sent("response_format")[1] == {"type": "json_object", "schema": FORMAT.schema}
+    assert told.notes == [
+        "gpt-x does not take response_format json_schema: sent as json_object with a schema"
+    ]
+
+
+def test_a_server_that_just_fails_is_asked_the_same_again(story):
+    act = status(500, error("the temperature of the machine is too high"))
+
+    told = story.tell(act, text("purple"), options={"temperature": 0.0})
+
+    assert (told.value, told.sent("temperature"), told.notes) == ("purple", [0.0, 0.0], [])
 
 
 def test_the_users_own_format_is_sent_or_not(story):

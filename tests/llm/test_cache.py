@@ -618,3 +618,18 @@ def test_off_is_no_cache_and_a_path_beats_the_usual_folder(tmp_path: Path) -> No
     assert named is not None
     assert (usual.path, named.path) == (tmp_path / NAME, tmp_path / "x.db")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_usual_folder_hides_itself_from_git_and_a_named_one_can_be_committed(tmp_path: Path) -> None:
+    async def keep(setting: CacheSetting) -> None:
+        cache = open_cache(setting, tmp_path / "usual")
+        assert cache is not None
+        await cache.put(key("a"), "kept")
+        cache.close()
+
+    for _ in range(2):
+        asyncio.run(keep(CacheSetting()))
+    asyncio.run(keep(CacheSetting("on", tmp_path / "named" / NAME)))
+
+    assert (tmp_path / "usual" / ".gitignore").read_text(encoding="utf-8") == "*\n"
+    assert [path.name for path in (tmp_path / "named").iterdir()] == [NAME]

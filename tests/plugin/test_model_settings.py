@@ -132,6 +132,14 @@ def test_a_parameter_is_json_or_the_text_that_it_is(models, text, value):
         ),
         ([*LLM, "--himga-base-url=local"], "--himga-base-url: 'local' is no http(s) URL"),
         ([*LLM, "--himga-cache=refesh"], "--himga-cache=refesh"),
+        (
+            [*LLM, "--himga-cache=off", "--himga-offline"],
+            "--himga-cache=off looks for no reply, and offline no call is made, so no model could say anything; ",
+        ),
+        (
+            [*LLM, "--himga-cache=refresh,kept", "--himga-offline"],
+            "--himga-cache=refresh,kept looks for no reply, and offline no call is made",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_refused_in_a_sentence(models, arguments, sentence):
@@ -149,6 +157,12 @@ def test_openais_own_server_needs_a_key_but_not_where_nothing_is_asked(models):
     assert "OPENAI_API_KEY" in str(caught.value)
     assert models(*LLM, "--himga-offline", "--himga-cache=read", env={}).llm_answers
     assert models(*LLM, "--himga-base-url=http://127.0.0.1:9/v1", env={}).llm_answers
+
+
+def test_where_no_model_is_asked_the_cache_may_be_off_offline(models):
+    found = models("--himga-cache=off", "--himga-offline")
+
+    assert (found.cache.mode, found.judge) == ("off", None)
 
 
 @pytest.mark.parametrize(
