@@ -10,7 +10,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pytest_himga.errors import SettingsError
 from pytest_himga.llm.cache import CacheSetting, parse_cache
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from pytest_himga.answer.answer_profile import AnswerProfile
     from pytest_himga.judge.llm_profile import JudgeProfile
+    from pytest_himga.option_source import OptionSource
 
 #: Environment variables that may hold the key, the first that is set.
 ANSWER_KEYS = ("HIMGA_API_KEY", "OPENAI_API_KEY")
@@ -30,31 +31,6 @@ JUDGE_KEYS = ("HIMGA_JUDGE_API_KEY", *ANSWER_KEYS)
 _NO_PARAMETER = re.compile(r"api.?key|authori[sz]ation|bearer|passw|secret|credential|headers", re.IGNORECASE)
 #: Hex digits of a fingerprint that are printed.
 SHOWN = 12
-
-
-class Source(Protocol):
-    """Where options are read from: pytest's, or a command's arguments."""
-
-    def one(self, name: str) -> str | None:
-        """The value of an option."""
-
-    def words(self, name: str) -> tuple[str, ...]:
-        """The values of a list."""
-
-    def pairs(self, name: str) -> dict[str, str]:
-        """The values of a KEY=VALUE list."""
-
-    def number(self, name: str, default: Any, *, whole: bool = False) -> Any:
-        """The value as a number above 0."""
-
-    def switch(self, name: str) -> bool:
-        """Whether it is on."""
-
-    def base(self, name: str) -> Path:
-        """The folder that a relative path in it is relative to."""
-
-    def written(self, name: str, text: str) -> str:
-        """The option as it stands where it was written."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +86,7 @@ class ModelSettings:
         return f"planned model calls: {planned}{fewer}"
 
 
-def read_models(source: Source, environ: Mapping[str, str]) -> ModelSettings:
+def read_models(source: OptionSource, environ: Mapping[str, str]) -> ModelSettings:
     """Who answers and judges.
 
     Raises
@@ -135,7 +111,7 @@ def read_models(source: Source, environ: Mapping[str, str]) -> ModelSettings:
     )
 
 
-def _answer_model(source: Source, environ: Mapping[str, str]) -> Model:
+def _answer_model(source: OptionSource, environ: Mapping[str, str]) -> Model:
     name = source.one("model")
     if not name:
         raise SettingsError(
@@ -144,7 +120,7 @@ def _answer_model(source: Source, environ: Mapping[str, str]) -> Model:
     return _model(source, environ, name, "model-option", "base-url", ANSWER_KEYS)
 
 
-def _judge_model(source: Source, environ: Mapping[str, str]) -> Model:
+def _judge_model(source: OptionSource, environ: Mapping[str, str]) -> Model:
     name = source.one("judge-model") or source.one("model")
     if not name:
         raise SettingsError(
@@ -155,7 +131,12 @@ def _judge_model(source: Source, environ: Mapping[str, str]) -> Model:
 
 
 def _model(
-    source: Source, environ: Mapping[str, str], name: str, options: str, url_option: str, keys: Sequence[str]
+    source: OptionSource,
+    environ: Mapping[str, str],
+    name: str,
+    options: str,
+    url_option: str,
+    keys: Sequence[str],
 ) -> Model:
     endpoint = read_endpoint(
         source.one(url_option),
@@ -186,12 +167,12 @@ def _plain(text: str) -> Any:
         return text
 
 
-def _profile(source: Source, name: str) -> ProfileChoice | None:
+def _profile(source: OptionSource, name: str) -> ProfileChoice | None:
     spec = source.one(name)
     return ProfileChoice(spec, source.base(name), source.written(name, spec)) if spec else None
 
 
-def _cache(source: Source, *, needed: bool) -> CacheSetting:
+def _cache(source: OptionSource, *, needed: bool) -> CacheSetting:
     words = source.words("cache")
     written = source.written("cache", ",".join(words))
     setting = parse_cache(words, base=source.base("cache"), option=written)
@@ -203,7 +184,7 @@ def _cache(source: Source, *, needed: bool) -> CacheSetting:
     return setting
 
 
-def _votes(source: Source) -> int:
+def _votes(source: OptionSource) -> int:
     votes: int = source.number("judge-votes", 1, whole=True)
     if votes % 2 == 0:
         raise SettingsError(

@@ -7,13 +7,13 @@ included), so that no shell variable hijacks a test run. Lists take a repeated o
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_himga.errors import SelectionError, SettingsError, nearest
+from pytest_himga.option_source import OptionSource
 from pytest_himga.options import (
     ALLOWANCES,
     DEFAULT_TIMEOUT,
@@ -191,16 +191,36 @@ def _gates(source: _Source, thresholds: Sequence[Threshold]) -> tuple[tuple[str,
     return ("verdict",), "no threshold is set", False
 
 
-_YES, _NO = {"yes", "true", "on", "1"}, {"no", "false", "off", "0"}
-
-
-class _Source:
+class _Source(OptionSource):
     """Reads one option from command line, environment and ini, in that order."""
 
     def __init__(self, config: pytest.Config, environ: Mapping[str, str]) -> None:
         self.config = config
         self.environ = environ
         self.options = {option.name: option for option in OPTIONS}
+
+    def texts(self, name: str) -> list[str]:
+        """What was written where it counts."""
+        value, _ = self._raw(name)
+        return [value] if isinstance(value, str) else list(value or [])
+
+    def base(self, name: str) -> Path:
+        """The root directory for what stands in the ini file, else the current folder."""
+        _, where = self._raw(name)
+        return self.config.rootpath if where == "ini" else Path(self.config.invocation_params.dir)
+
+    def written(self, name: str, text: str) -> str:
+        """As an option, a variable or a line of the ini file."""
+        option = self.options[name]
+        _, where = self._raw(name)
+        places = {"env": f"{option.variable}={text}", "ini": f"{option.ini} = {text}"}
+        return places.get(where, f"{option.flag}={text}")
+
+    def thresholds(self) -> tuple[Threshold, ...]:
+        """The least scores."""
+        from pytest_himga.score.thresholds import parse_threshold
+
+        return tuple(parse_threshold(word) for word in self.words("min-score"))
 
     def _raw(self, name: str) -> tuple[str | list[str] | None, str]:
         """The value and where it stands: ``cli``, ``env``, ``ini`` or ``default``."""
@@ -214,76 +234,3 @@ class _Source:
             return self.environ[option.variable], "env"
         value = self.config.getini(option.ini)
         return (value, "ini") if value else (None, "default")
-
-    def base(self, name: str) -> Path:
-        """The folder that a relative path in this option is relative to."""
-        _, where = self._raw(name)
-        return self.config.rootpath if where == "ini" else Path(self.config.invocation_params.dir)
-
-    def written(self, name: str, text: str) -> str:
-        """``text`` as it stands where it was written, so that an error sends nobody to the wrong place."""
-        option = self.options[name]
-        _, where = self._raw(name)
-        places = {"env": f"{option.variable}={text}", "ini": f"{option.ini} = {text}"}
-        return places.get(where, f"{option.flag}={text}")
-
-    def one(self, name: str) -> str | None:
-        value, _ = self._raw(name)
-        return value.strip() or None if isinstance(value, str) else None
-
-    def words(self, name: str) -> tuple[str, ...]:
-        value, _ = self._raw(name)
-        texts = [value] if isinstance(value, str) else value or []
-        parts = (part.strip() for text in texts for line in text.splitlines() for part in line.split(","))
-        return tuple(dict.fromkeys(part for part in parts if part))
-
-    def lines(self, name: str) -> list[str]:
-        """Like ``words`` but a comma stays: option values of a backend may hold one."""
-        value, _ = self._raw(name)
-        texts = [value] if isinstance(value, str) else value or []
-        return [line.strip() for text in texts for line in text.splitlines() if line.strip()]
-
-    def pairs(self, name: str) -> dict[str, str]:
-        pairs = {}
-        for text in self.lines(name):
-            key, equals, value = text.partition("=")
-            if not equals or not key.strip():
-                raise SettingsError(f"{self.written(name, text)} is not KEY=VALUE")
-            pairs[key.strip()] = value.strip()
-        return pairs
-
-    def choice(self, name: str, known: tuple[str, ...]) -> str:
-        value = self.one(name) or known[0]
-        if value not in known:
-            raise SettingsError(f"{self.written(name, value)} is unknown; {nearest(value, known)}")
-        return value
-
-    def choices(self, name: str, known: tuple[str, ...]) -> tuple[str, ...]:
-        for value in (words := self.words(name)):
-            if value not in known:
-                raise SettingsError(f"{self.written(name, value)} is unknown; {nearest(value, known)}")
-        return words
-
-    def switch(self, name: str) -> bool:
-        value = (self.one(name) or "no").lower()
-        if value not in _YES | _NO:
-            raise SettingsError(f"{self.written(name, value)} is neither yes nor no")
-        return value in _YES
-
-    def number(self, name: str, default: Any, *, whole: bool = False) -> Any:
-        text = self.one(name)
-        if text is None:
-            return default
-        try:
-            value = int(text) if whole else float(text)
-        except ValueError:
-            value = 0
-        if not 0 < value < math.inf:
-            kind = "a whole number from 1" if whole else "a number of seconds above 0"
-            raise SettingsError(f"{self.written(name, text)} is not {kind}")
-        return value
-
-    def thresholds(self) -> tuple[Threshold, ...]:
-        from pytest_himga.score.thresholds import parse_threshold
-
-        return tuple(parse_threshold(word) for word in self.words("min-score"))

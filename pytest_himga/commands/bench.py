@@ -19,13 +19,13 @@ from pytest_himga.engine.background import Background
 from pytest_himga.engine.calibrating import AT_ONCE, calibrate
 from pytest_himga.engine.judging import Judging, is_llm
 from pytest_himga.engine.llms import Llms
-from pytest_himga.errors import DatasetError, SelectionError, SettingsError, nearest
+from pytest_himga.errors import DatasetError, SelectionError, SettingsError
 from pytest_himga.judge.probes import SHIPPED, SHIPPED_FAMILY, dataset_probes, shipped_probes
 from pytest_himga.judge.resolve import resolve_judge
 from pytest_himga.lineup import Llm
 from pytest_himga.memory.protocol import Context, Usage
 from pytest_himga.models import judge_profile_of, read_models
-from pytest_himga.options import ALLOWANCES, DEFAULT_TIMEOUT, LABELS
+from pytest_himga.options import DATA_ALLOWANCES, DEFAULT_TIMEOUT, LABELS
 from pytest_himga.report.text import counted
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _open_datasets(source: CommandSource, given: Sequence[str]) -> list[tuple[Da
     names = dict.fromkeys(name for text in given for name in split_names(text))
     subset = source.one("subset")
     access = _access(source)
-    labels = source.choice("locomo-labels", LABELS) or LABELS[0]
+    labels = source.choice("locomo-labels", LABELS)
     try:
         if subset is not None:
             parse_subset(subset)
@@ -63,10 +63,7 @@ def _open_datasets(source: CommandSource, given: Sequence[str]) -> list[tuple[Da
 
 
 def _access(source: CommandSource) -> Access:
-    allowed = source.words("allow")
-    for word in allowed:
-        if word not in ALLOWANCES:
-            raise SettingsError(f"{source.written('allow', word)} is unknown; {nearest(word, ALLOWANCES)}")
+    allowed = source.choices("allow", DATA_ALLOWANCES)
     folder = source.one("data-dir")
     with suppress(RuntimeError):  # ~somebody, who has no home here
         folder = folder and str(Path(folder).expanduser())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_himga.commands.output import complain, say, say_path, tell
 from pytest_himga.errors import DatasetError, HimgaError, SettingsError, nearest
-from pytest_himga.options import ALLOWANCES, LABELS, SESSION_ORDERS
+from pytest_himga.options import DATA_ALLOWANCES, LABELS, SESSION_ORDERS
 
 if TYPE_CHECKING:
     import argparse
@@ -63,7 +63,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "const": "yes",
         "help": "download nothing, say how to get it by hand",
     },
-    "allow": {"choices": ALLOWANCES, "help": "accept data that are not the published ones"},
+    "allow": {"choices": DATA_ALLOWANCES, "help": "accept data that are not the published ones"},
     "locomo-labels": {"choices": LABELS, "help": "names of LoCoMo's categories, as for pytest"},
     "session-order": {
         "choices": SESSION_ORDERS,
@@ -95,7 +95,7 @@ def _data_dir(arguments: argparse.Namespace) -> Path | None:
 
 
 def _unverified_is_fine(arguments: argparse.Namespace) -> bool:
-    return _chosen(arguments, "allow", ALLOWANCES) == "unverified"
+    return _chosen(arguments, "allow", DATA_ALLOWANCES) == "unverified"
 
 
 def _for_each(names: list[str], act: Callable[[str], None]) -> int:

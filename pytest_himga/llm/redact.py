@@ -17,6 +17,8 @@ _LONG = 8
 _SHORT = 4
 #: A server that masks a key itself still shows this many of its first characters, or more.
 _HEAD = 3
+#: Of what it shows before and behind; not endless, for it is tried at each place that looks like a key's head.
+_SHOWN = r"\S{0,200}"
 #: JSON puts these before a character, JSON inside JSON more of them, and a URL has them in its own way.
 _BACKSLASH = re.compile(r"\\(?:u005[Cc])?|%(?:25)*5[Cc]")
 #: As many as there are: a pattern that gave some back would try for hours.
@@ -41,7 +43,10 @@ class Redactor:
         self._words = _any_of(
             [
                 *(rf"(?<!\w){_written(form)}(?!\w)" for form in _longest_first(short)),
-                *(rf"(?<!\w){re.escape(head)}\S*(?:\*{{2,}}|\.{{3}}|\u2026)\S*" for head in sorted(masked)),
+                *(
+                    rf"(?<!\w){re.escape(head)}{_SHOWN}(?:\*{{2,}}|\.{{3}}|\u2026){_SHOWN}"
+                    for head in sorted(masked)
+                ),
             ]
         )
 

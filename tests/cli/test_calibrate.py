@@ -327,7 +327,7 @@ def test_the_shipped_probes_are_tried_by_the_rules_of_each_dataset(by_llm):
             ["--judge=lexical", "--subset=0", "--from-dataset=demo"],
             "The subset '0' is neither a count of at least 1 (200) nor a share up to 100% (10%)",
         ),
-        (["--judge=lexical", "--allow=x"], "--allow=x is unknown; known: judge, unverified"),
+        (["--judge=lexical", "--allow=x"], "--allow=x is unknown; known: unverified"),
         (["--judge=lexical", "--timeout=0"], "--timeout=0 is not a number of seconds above 0"),
         (["--judge=lexical", "--judge-votes=2"], "--judge-votes=2 is even, so votes can tie; take 1 or 3"),
         (["--judge=lexical", "--json=no/such.json"], "--json=no/such.json: there is no such folder; make it first"),

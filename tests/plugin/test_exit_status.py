@@ -98,6 +98,14 @@ def test_the_last_line_names_three_questions_and_counts_the_rest(story):
     )
 
 
+def test_an_allowance_for_all_is_no_measurement(story):
+    words = ("tulips", "hedgehog", "ferry", "repaint", "entrance", "cat", "sailor")
+    story.memory_does(**dict.fromkeys(words, "raise"))
+    result = story.run("--himga-max-unscored=100%")
+    assert result.ret == 6
+    assert last(result) == f"{NOT_MEASURED}every question is unscored, so nothing was measured"
+
+
 @pytest.mark.parametrize("wrong", [True, False])
 @pytest.mark.parametrize("flags", [["-q"], ["-qq", "--tb=no", "-rN"], ["--no-summary"], ["-v"]])
 def test_flags_that_quieten_pytest_change_neither_status_nor_last_line(story, wrong, flags):

@@ -197,8 +197,7 @@ def test_whatever_two_servers_say_back_each_gets_its_own_key_and_nobody_sees_one
             assert record["verdict"] == "correct"
 
 
-@pytest.mark.parametrize("number", [401, 307])
-@pytest.mark.parametrize("who", ROLES)
+@pytest.mark.parametrize(("who", "number"), [("answering", 401), ("judging", 401), ("answering", 307)])
 def test_a_server_that_lets_nobody_in_is_named_without_the_key(told, servers, project, who, number):
     server = servers[ROLES.index(who)]
     server.reply = lambda _body: (
@@ -217,7 +216,7 @@ def test_a_server_that_lets_nobody_in_is_named_without_the_key(told, servers, pr
 
 def test_a_users_own_failing_tests_show_no_key_among_their_locals(told, project):
     project.write("test_own.py", OWN_TESTS)
-    result = told(*LOUD, "-s", ways=["reply", "reason", "bad request"])
+    result = told(*LOUD, "-s", ways=["reason", "bad request"])
 
     shown = output(result)
     assert shown.count("himga_case = Case(") >= 4
@@ -230,7 +229,7 @@ def test_two_workers_and_the_packages_own_log_show_no_key(told, project, monkeyp
     monkeypatch.setenv("OPENAI_LOG", "debug")
     monkeypatch.setenv("PYTHONASYNCIODEBUG", "1")
     project.write("test_own.py", OWN_TESTS)
-    result = told(*LOUD, "-n2", "-s", ways=["headers", "reply", "reason"], apart=True)
+    result = told(*LOUD, "-n2", "-s", ways=["headers", "reply"], apart=True)
 
     shown = output(result)
     assert re.search(r"openai\._base_client.* HTTP Re", shown)
@@ -301,19 +300,13 @@ def test_credentials_of_a_base_url_are_sent_as_basic_and_shown_nowhere(told, ser
     [
         f"ftp://ada:{CORE}@127.0.0.1/v1",
         f"ada:{CORE}@127.0.0.1:8000/v1",
-        f"//ada:{CORE}@127.0.0.1/v1",
-        f"http://ada:{CORE}@/v1",
         f"http://ada:{CORE}@127.0.0.1:99999/v1",
-        f"http://ada:{CORE}@127.0.0.1/v1/chat/completions",
         f"http://ada:p/{CORE}@127.0.0.1/v1",
-        f"http://ada:p?{CORE}@127.0.0.1/v1",
         f"http://ada:p#{CORE}@127.0.0.1/v1",
-        f"http://ada:p {CORE}@127.0.0.1/v1",
         f"http://ada:p[{CORE}@127.0.0.1/v1",
         f"http://ada:{CORE}%40127.0.0.1:8000/v1",
         f"http://ada:{CORE}",
         f"http://127.0.0.1/v1?key={CORE}",
-        f"http://127.0.0.1/v1#{CORE}",
     ],
 )
 def test_a_bad_base_url_is_refused_without_its_password(told, project, servers, url):
@@ -364,8 +357,10 @@ def test_a_backends_secret_options_are_masked_in_files(project):
     assert leaks(project, output(result)) == []
 
 
-@pytest.mark.parametrize("name", ["api_key", "api-key", "Authorization", "extra_headers"])
-@pytest.mark.parametrize("option", ["model-option", "judge-model-option"])
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [("model-option", "api_key"), ("model-option", "extra_headers"), ("judge-model-option", "Api-Key")],
+)
 def test_a_key_that_is_given_as_a_parameter_is_refused_and_not_shown(told, project, option, name):
     result = told(f"--himga-{option}={name}={CORE}")
 

@@ -27,14 +27,16 @@ KEY = os.environ.get("HIMGA_TEST_API_KEY", "")
 CONTEXT = int(os.environ.get("HIMGA_TEST_CONTEXT") or 0)
 #: Seconds that one reply may take: small machines have models too.
 PATIENCE = 300
-LIMIT = 160
+LIMIT = 64
 OPTIONS = [f"max_tokens={LIMIT}", "temperature=0", "seed=7"]
 OF_ANSWERER = [*OPTIONS, *os.environ.get("HIMGA_TEST_MODEL_OPTION", "").splitlines()]
 
 pytestmark = [
     pytest.mark.real_llm,
     pytest.mark.timeout(3600),
-    pytest.mark.skipif(not SERVER, reason="HIMGA_TEST_BASE_URL names no model server (README: Known limits)"),
+    pytest.mark.skipif(
+        not SERVER, reason="HIMGA_TEST_BASE_URL names no model server; README says how to start one"
+    ),
 ]
 
 
