@@ -97,6 +97,10 @@ class Connection:
             location=headers.get("location", ""),
         )
 
+    def get_ready(self) -> None:
+        """Load the openai package and make the client: it can take a second, which is no time of a call."""
+        self._of_this_loop()
+
     def _of_this_loop(self) -> AsyncOpenAI:
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:

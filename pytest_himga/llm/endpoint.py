@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 _DEFAULT_HOST = "api.openai.com"
 _BASE_URL_VARIABLE = "OPENAI_BASE_URL"
+_HEADERS_VARIABLE = "OPENAI_CUSTOM_HEADERS"
 _AT = re.compile("%(?:25)*40")
 _NO_PORT = re.compile(r"^(\[[^\]]*\]|[^/:\[]*):(?!\d*(?:/|$)).*", re.DOTALL)
 _EXAMPLE = "write a base URL such as http://localhost:8000/v1"
@@ -33,7 +34,13 @@ class Endpoint:
     __slots__ = ("_authorization", "advice", "redact", "server")
 
     def __init__(
-        self, server: str, key: str | None = None, *, basic: tuple[str, str] | None = None, advice: str = ""
+        self,
+        server: str,
+        key: str | None = None,
+        *,
+        basic: tuple[str, str] | None = None,
+        advice: str = "",
+        also_secret: Sequence[str] = (),
     ) -> None:
         self.server = server
         self.advice = advice
@@ -48,7 +55,7 @@ class Endpoint:
         elif key is not None:
             self._authorization = f"Bearer {key}"
             secrets = [key]
-        self.redact = Redactor(secrets)
+        self.redact = Redactor([*secrets, *also_secret])
 
     def __repr__(self) -> str:
         return f"Endpoint({self.server!r})"
@@ -90,18 +97,22 @@ def read_endpoint(
         where, url = _BASE_URL_VARIABLE, environ[_BASE_URL_VARIABLE]
     split = _split(DEFAULT_BASE_URL if url is None else url.strip(), where)
     server = f"{split.scheme}://{split.netloc.rpartition('@')[2].lower()}{split.path.rstrip('/')}"
-    basic = _basic(split)
+    basic, more = _basic(split), _custom_headers(environ)
     if basic is not None:
-        return Endpoint(server, basic=basic, advice=f"check the user and the password in {where}")
+        return Endpoint(
+            server, basic=basic, advice=f"check the user and the password in {where}", also_secret=more
+        )
     name = next((name for name in key_names if environ.get(name, "").strip()), None)
     if name is not None:
-        return Endpoint(server, _key(environ, name), advice=f"check the key in {name}")
+        return Endpoint(server, _key(environ, name), advice=f"check the key in {name}", also_secret=more)
     if need_key and split.hostname == _DEFAULT_HOST:
         raise SettingsError(
             f"{server} wants a key: set {_either(key_names)} in the environment, "
             f"or {option} for a server that needs none"
         )
-    return Endpoint(server, advice=f"no key was sent: set {_either(key_names)} in the environment")
+    return Endpoint(
+        server, advice=f"no key was sent: set {_either(key_names)} in the environment", also_secret=more
+    )
 
 
 def _split(url: str, where: str) -> SplitResult:
@@ -144,6 +155,12 @@ def _basic(split: SplitResult) -> tuple[str, str] | None:
     if not (split.username or split.password):
         return None
     return unquote(split.username or ""), unquote(split.password or "")
+
+
+def _custom_headers(environ: Mapping[str, str]) -> list[str]:
+    """The values of the headers that the openai package adds by itself: a gateway's key may be among them."""
+    lines = environ.get(_HEADERS_VARIABLE, "").splitlines()
+    return [value.strip() for line in lines if (value := line.partition(":")[2]).strip()]
 
 
 def _key(environ: Mapping[str, str], name: str) -> str:

@@ -90,6 +90,7 @@ class OpenAIChat:
                 f"not in the cache (request {fingerprint[:_SHOWN_DIGITS]}), and --himga-offline makes no call",
                 usage=Usage(),
             )
+        self.connection.get_ready()
         errand = _Errand(self, request)
         text = await errand.text()
         try:

@@ -9,6 +9,7 @@ All other braces are text, and what is put in is never looked at again. ``{fence
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import tomllib
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class ProfileFile:
-    """A profile as it was read. ``sha256`` is that of its text; ``where`` names it in sentences."""
+    """A profile as it was read. ``sha256`` is that of what it tells a model; ``where`` names it in sentences."""
 
     name: str
     sha256: str
@@ -87,7 +88,9 @@ def _parse(name: str, content: bytes, where: str) -> ProfileFile:
         data = tomllib.loads(text)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise SettingsError(f"{where}: this is no TOML: {error}") from None
-    return ProfileFile(name, hashlib.sha256(text.encode("utf-8")).hexdigest(), data, where)
+    # What is for people (comments, the description) is no part of it: it changes nothing that is sent.
+    told = json.dumps({key: data[key] for key in data if key != "description"}, default=str)
+    return ProfileFile(name, hashlib.sha256(told.encode("ascii")).hexdigest(), data, where)
 
 
 def paragraphs_of(value: object, *, known: Collection[str], where: str) -> tuple[Paragraph, ...]:

@@ -146,3 +146,9 @@ def test_a_door_that_stays_shut_says_which_key_was_tried():
     assert endpoint("http://here/v1", HIMGA_API_KEY="sk-h").advice == "check the key in HIMGA_API_KEY"
     assert endpoint("http://ada:pump@here/v1").advice == "check the user and the password in --himga-base-url"
     assert endpoint("http://here/v1").advice.startswith("no key was sent: set HIMGA_JUDGE_API_KEY or ")
+
+
+def test_what_the_library_adds_by_itself_may_be_said_back_but_is_not_shown():
+    found = endpoint("http://gateway/v1", OPENAI_CUSTOM_HEADERS="X-Gateway-Key: open-sesame-1001\nX-Team: us")
+
+    assert found.redact.sentence("bad key open-sesame-1001 of us") == "bad key *** of us"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -173,7 +174,7 @@ def test_a_shipped_profile_is_read_by_its_name(package: str, tmp_path: Path) -> 
     profile = read_profile("strict", package=package, base=tmp_path, option="--himga-judge-profile=strict")
     assert (profile.name, profile.where) == ("strict", "--himga-judge-profile=strict")
     assert profile.data == {"ask": ["Question: {question}"]}
-    assert profile.sha256 == hashlib.sha256(STRICT.encode()).hexdigest()
+    assert profile.sha256 == hashlib.sha256(json.dumps(profile.data).encode()).hexdigest()
 
 
 def test_a_file_is_read_relative_to_where_it_was_named(package: str, tmp_path: Path) -> None:
@@ -203,10 +204,23 @@ def test_an_editor_on_windows_changes_no_fingerprint(other: str, package: str, t
     assert (written.sha256, written.data) == (shipped.sha256, shipped.data)
 
 
-def test_one_changed_word_changes_the_fingerprint(package: str, tmp_path: Path) -> None:
-    (tmp_path / "other.toml").write_text(STRICT.replace("our", "their"), encoding="utf-8")
+@pytest.mark.parametrize(
+    ("old", "new", "counts"),
+    [
+        ("Question", "The question", True),
+        ("our rules", "their rules", False),
+        ("ask =", 'description = "for people"\nask =', False),
+        ("ask =", 'other = "for the model"\nask =', True),
+    ],
+    ids=["a word of the prompt", "a comment", "the description", "another key"],
+)
+def test_the_fingerprint_is_that_of_what_a_model_is_told(
+    old: str, new: str, counts: bool, package: str, tmp_path: Path
+) -> None:
+    (tmp_path / "other.toml").write_text(STRICT.replace(old, new), encoding="utf-8")
     shipped = read_profile("strict", package=package, base=tmp_path, option="x")
-    assert read_profile("other.toml", package=package, base=tmp_path, option="x").sha256 != shipped.sha256
+    other = read_profile("other.toml", package=package, base=tmp_path, option="x")
+    assert (other.sha256 != shipped.sha256) == counts
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def knows_the_probes(body):
 
 
 @pytest.fixture
-def server():
+def server(_models_imported_once):
     with LLMServer(reply=knows_the_probes) as server:
         yield server
 

@@ -17,7 +17,7 @@ HEDGEHOG = "What is the name of Ben's hedgehog?"
 
 
 @pytest.fixture
-def server():
+def server(_models_imported_once):
     with LLMServer(reply=reads_and_compares) as server:
         yield server
 
