@@ -33,7 +33,7 @@ _LONGEST_MARKER = 40
 
 @dataclass(frozen=True)
 class AnswerProfile:
-    """A profile that was read and checked. ``sha256`` is that of its text.
+    """A profile that was read and checked. ``sha256`` is that of what it tells a model.
 
     ``marker`` is what the final answer follows in a reply; ``published_k`` is the k of the published
     numbers that the profile is meant to be compared with, if there are any.

@@ -51,7 +51,7 @@ _TYPES = tuple(type_.value for type_ in QuestionType if type_ is not QuestionTyp
 class JudgeProfile:
     """A judge's prompt. ``rules`` are by ``default``, ``abstention`` and question types.
 
-    ``sha256`` is that of the profile's text: the fingerprint that reports print.
+    ``sha256`` is that of what it tells a model.
     """
 
     name: str

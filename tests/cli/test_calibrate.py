@@ -269,8 +269,9 @@ def test_an_outage_is_no_verdict_on_the_judge(by_llm, model):
     outcome = by_llm("--cache=off")
     assert outcome.status == 6
     assert " ".join(outcome.out[outcome.out.index("NOT known") :].split()) == (
-        f"NOT known to be fit for gating: 62 of 62 probes got no verdict (the first: {model.url} answered 404 Not Found: "
-        "no such model; is there a model 'tiny', and does the base URL end as it should (.../v1)?)"
+        "NOT known to be fit for gating: 62 of 62 probes got no verdict "
+        f"(the first: {model.url} answered 404 Not Found: no such model; "
+        "is there a model 'tiny', and does the base URL end as it should (.../v1)?)"
     )
     # The rest was not asked any more.
     assert len(model.asked) == 16

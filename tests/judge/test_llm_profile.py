@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import pytest
 from judged_cases import NAMES, case, prompt, shipped
 
@@ -30,7 +28,7 @@ def load(tmp_path, text):
 def test_a_profile_of_ones_own(tmp_path):
     profile = load(tmp_path, OWN)
     assert (profile.name, profile.description) == ("ours", "ours")
-    assert profile.sha256 == hashlib.sha256(OWN.encode()).hexdigest()
+    assert profile.sha256 != load(tmp_path, OWN.replace("to the day", "to the hour")).sha256
     assert profile.fields == {"rules", "question", "gold", "evidence", "answer"}
     assert prompt(profile, case(gold="red", category=2), "blue") == (
         "=== system\nTags end in FENCE.\n\n- to the day\n\n"
