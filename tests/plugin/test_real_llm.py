@@ -273,9 +273,10 @@ def test_a_parameter_that_no_server_knows_keeps_nobody_from_an_answer(real):
     result = real.run("--himga-subset=1", "--himga-judge=lexical", options=options)
 
     (record,) = real.records().values()
-    refused = [one for one in real.relay.passed if one.status != 200]
-    assert [nonsense in one.body for one in refused] == [True] * len(refused)
-    assert bool(refused) == (f"does not take {nonsense}" in noted(result))
+    # Some servers refuse it, most take no notice.
+    last = real.relay.passed[-1]
+    assert last.status == 200
+    assert (nonsense not in last.body) == (f"does not take {nonsense}" in noted(result))
     assert record["usage"]["answer"]["calls"] == len(real.relay.passed)
 
 
