@@ -26,6 +26,12 @@ _LIMIT = "max_tokens"
 _LIMITS = ("max_tokens", "max_completion_tokens")
 #: Servers complain of these words where they mean the format.
 _FORMAT_WORDS = ("response_format", "json_schema", "json_object")
+#: How chat templates (Gemma's, say) complain of a system message.
+_NO_SYSTEM = re.compile(
+    r"\bsystem\b.{0,20}\b(?:role|message|prompt)s?\b.{0,30}\b(?:not|n't|un)\s?(?:be )?(?:supported|allowed|accepted)"
+    r"|\bonly user and assistant roles\b|\broles must alternate\b",
+    re.IGNORECASE,
+)
 #: Never left out, whatever a server says of them.
 _KEPT = ("model", "messages")
 #: The budget of a second try: so many times the user's, or this many tokens where the user set none.
@@ -43,6 +49,7 @@ class Adapting:
         self.notes: list[str] = []
         self._spec = spec
         self._rungs: dict[str, int] = {}
+        self._no_system = False
 
     def body(self, request: ChatRequest, *, larger: bool = False) -> dict[str, Any]:
         """What is sent for ``request`` as things stand; ``larger`` raises the limit of tokens."""
@@ -60,7 +67,8 @@ class Adapting:
         kind = self._now(_FORMAT)
         if request.response_format is not None and kind is not None:
             sent[_FORMAT] = _sent_format(kind, request.response_format)
-        return {"model": self._spec.name, "messages": request.rendered(), **sent}
+        messages = _without_system(request.rendered()) if self._no_system else request.rendered()
+        return {"model": self._spec.name, "messages": messages, **sent}
 
     @property
     def can_raise(self) -> bool:
@@ -72,6 +80,13 @@ class Adapting:
 
         Several calls meet the same 400 at a time: only one whose form is still the present one changes it.
         """
+        if _NO_SYSTEM.search(said.message) and any(one["role"] == "system" for one in sent["messages"]):
+            if not self._no_system:
+                self._no_system = True
+                self.notes.append(
+                    f"{self._spec.name} takes no system message: its text is sent at the head of the user's"
+                )
+            return True
         name = _named(said, [name for name in sent if name not in _KEPT])
         if name is None:
             return False
@@ -104,6 +119,13 @@ class Adapting:
         if key == _LIMIT and _LIMITS[1] in self._spec.options:
             ladder = (key, None)  # the other name is taken
         return ladder[min(self._rungs.get(key, 0), len(ladder) - 1)]
+
+
+def _without_system(messages: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The same words with the system's at the head of the first message of the user's."""
+    system = [one["content"] for one in messages if one["role"] == "system"]
+    first, *rest = (one for one in messages if one["role"] != "system")
+    return [{**first, "content": "\n\n".join([*system, first["content"]])}, *rest]
 
 
 def _sent_format(kind: str, wanted: ResponseFormat) -> dict[str, Any]:

@@ -205,3 +205,36 @@ def test_what_the_model_takes_is_behind_status_200_too(story):
     told = story.tell(status(200, error("no", param="top_k", code=400)), text("purple"), options={"top_k": 3})
 
     assert (told.value, told.sent("top_k")) == ("purple", [3, None])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "System role not supported",
+        "Error rendering the template: system messages are not supported.",
+        "A system prompt cannot be accepted... the system prompt is not allowed here",
+        "Conversation roles must alternate user/assistant/user/assistant/...",
+        "Only user and assistant roles are supported!",
+    ],
+)
+def test_a_model_without_a_system_role_gets_its_words_in_the_users_message(story, words):
+    def reply(body):
+        if body["messages"][0]["role"] == "system":
+            return status(400, {"object": "error", "message": words, "code": 400})
+        return text("fine")
+
+    story.server.reply = reply
+    chat = story.chat({"temperature": 0.0}, pace=FakeTime().pace)
+
+    told, again = story.ask(chat), story.ask(chat)
+
+    assert (told.value, again.value) == ("fine", "fine")
+    sent = [*told.sent("messages"), *again.sent("messages")]
+    assert [[message["role"] for message in messages] for messages in sent] == [
+        ["system", "user"],
+        ["user"],
+        ["user"],
+    ]
+    assert sent[1][0]["content"].startswith("Be short.\n\n<question_")
+    assert told.sent("temperature") == [0.0, 0.0]
+    assert chat.notes == ["gpt-x takes no system message: its text is sent at the head of the user's"]
