@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_himga.options import only_lists
-from pytest_himga.report.terminal import summary_lines
+from pytest_himga.report.terminal import WIDEST, summary_lines
 from pytest_himga.report.text import Line, counted, one_line
 from pytest_himga.results import notes_of, reports_of
 
@@ -50,7 +50,8 @@ class Display:
 
         reporter = self._config.pluginmanager.getplugin("terminalreporter")
         write = reporter.write_line if reporter is not None else print
-        if complaint := probe_judges(run, write, verbosity=self._config.option.verbose):
+        width = _width_of(reporter) if reporter is not None else WIDEST
+        if complaint := probe_judges(run, write, verbosity=self._config.option.verbose, width=width):
             pytest.exit(complaint, returncode=NOT_MEASURED)
 
     def planned(self, nodeids: Iterable[str]) -> None:
@@ -191,7 +192,7 @@ def write_summary(reporter: Any, controller: Controller, hidden: Sequence[str]) 
         # A threshold that was read off half a run is one that a whole run may not pass.
         gate_set=bool(settings.thresholds) or settings.gate_asked_for or not controller.whole,
         notes=notes_of(controller),
-        width=reporter._tw.fullwidth,  # noqa: SLF001 - the reporter has no public way to tell its width
+        width=_width_of(reporter),
     ):
         _write(reporter, line)
 
@@ -212,6 +213,11 @@ def _missed_lines(reporter: Any, controller: Controller) -> list[str]:
     if len(shown) < len(reports):
         lines.append(f"{len(reports) - len(shown)} more; -v lists all, -vv shows them in full")
     return lines
+
+
+def _width_of(reporter: Any) -> int:
+    width: int = reporter._tw.fullwidth  # noqa: SLF001 - the reporter has no public way to tell its width
+    return width
 
 
 def _write(reporter: Any, line: Line) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_himga.errors import SettingsError, nearest
+from pytest_himga.errors import SettingsError
 from pytest_himga.models import SHOWN, answer_profile_of, judge_profile_of
 
 if TYPE_CHECKING:
@@ -53,11 +53,6 @@ class Lineup:
     answering: Llm | None = None
     judges: Mapping[str, Llm] | None = None
     notes: tuple[str, ...] = ()
-
-    @property
-    def asks_models(self) -> bool:
-        """Whether any model is asked in this run."""
-        return self.answering is not None or bool(self.judges)
 
     def lines(self) -> list[str]:
         """What the header says of the models."""
@@ -147,12 +142,8 @@ def _check_answerer(models: ModelSettings, backend: Backend) -> None:
                 "--himga-answerer=llm"
             )
         return
-    from pytest_himga.answer.resolve import ANSWERERS, load_answerer
+    from pytest_himga.answer.resolve import load_answerer
 
-    if ":" not in name:
-        raise SettingsError(
-            f"--himga-answerer={name} is unknown; {nearest(name, ANSWERERS)}; your own is package.module:attribute"
-        )
     load_answerer(name)
 
 

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_himga.errors import SettingsError
-from pytest_himga.llm.cache import CacheSetting, parse_cache
-from pytest_himga.llm.endpoint import Endpoint, read_endpoint
+from pytest_himga.llm.cache_setting import CacheSetting, parse_cache
 from pytest_himga.llm.prompt import PROTOCOL_VERSION, ModelSpec, digest
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from pytest_himga.answer.answer_profile import AnswerProfile
     from pytest_himga.judge.llm_profile import JudgeProfile
+    from pytest_himga.llm.endpoint import Endpoint
     from pytest_himga.option_source import OptionSource
 
 #: Environment variables that may hold the key, the first that is set.
@@ -138,6 +138,8 @@ def _model(
     url_option: str,
     keys: Sequence[str],
 ) -> Model:
+    from pytest_himga.llm.endpoint import read_endpoint
+
     endpoint = read_endpoint(
         source.one(url_option),
         environ,

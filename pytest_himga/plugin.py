@@ -208,7 +208,7 @@ class RunHooks:
         return self._display.header()
 
     def pytest_sessionstart(self) -> None:
-        """Below the header, and before any worker is started: the judge's probe."""
+        """Before pytest's own header and before any worker is started: the judge's probe."""
         self._display.probe_judges()
 
     @pytest.hookimpl(trylast=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_himga import __version__
 from pytest_himga.controller import named
+from pytest_himga.report.calibration import verdict_sentence
 from pytest_himga.report.run_folder import run_document
 from pytest_himga.report.terminal import DatasetReport, Provenance
 from pytest_himga.report.text import counted
@@ -79,10 +80,18 @@ def notes_of(controller: Controller) -> list[str]:
     # is named nowhere else.
     notes += named("unscored", [] if controller.too_many_unscored else controller.asked_in_vain)
     notes += named("not run", controller.not_run)
-    notes += [*controller.run.lineup.notes, *tally.notes]
+    notes += [*_doubts(controller), *controller.run.lineup.notes, *tally.notes]
     if controller.run.folder.problem:
         notes.append(controller.run.folder.problem)
     return notes
+
+
+def _doubts(controller: Controller) -> dict[str, None]:
+    """What the probes have against the judges whose verdicts stand here all the same."""
+    calibrations = controller.run.calibrations
+    judged = [name for name in controller.summaries if name in calibrations and not calibrations[name].fit]
+    whose = {name: f"the judge of {name}" if len(calibrations) > 1 else "the judge" for name in judged}
+    return dict.fromkeys(f"{whose[name]} is {verdict_sentence(calibrations[name])}" for name in judged)
 
 
 def write_results(controller: Controller) -> None:

@@ -47,8 +47,7 @@ class AnswerRequest:
         cls, question: str, date: str | None, context: Context, profile: Mapping[str, Any] | None, k: int
     ) -> AnswerRequest:
         """The request for ``question`` asked at ``date``; of a ranked context its first ``k`` only."""
-        known = None if profile is None else dict(profile)  # the memory may go on changing its own
         if context.recalled is None:
-            return cls(question, date, None, context.text, known, k)
+            return cls(question, date, None, context.text, profile, k)
         memories = tuple(RecalledMemory(one.text, plain_date(one.date_str)) for one in context.recalled[:k])
-        return cls(question, date, memories, "\n".join(one.text for one in memories), known, k)
+        return cls(question, date, memories, "\n".join(one.text for one in memories), profile, k)

@@ -23,10 +23,9 @@ from pytest_himga.errors import DatasetError, SelectionError, SettingsError
 from pytest_himga.judge.probes import SHIPPED, SHIPPED_FAMILY, dataset_probes, shipped_probes
 from pytest_himga.judge.resolve import resolve_judge
 from pytest_himga.lineup import Llm
-from pytest_himga.memory.protocol import Context, Usage
+from pytest_himga.memory.protocol import Context
 from pytest_himga.models import judge_profile_of, read_models
 from pytest_himga.options import DATA_ALLOWANCES, DEFAULT_TIMEOUT, LABELS
-from pytest_himga.report.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -145,7 +144,6 @@ class Bench:
         self._models = _models(source)
         self._chosen = _open_datasets(source, datasets)
         self._background = Background()
-        self._spent = Usage()
         self._offline = source.switch("offline")
         timeout = source.number("timeout", DEFAULT_TIMEOUT)
         self._llms = Llms(
@@ -198,24 +196,14 @@ class Bench:
         """Try the judge on the probes of one sheet."""
 
         async def ask(probe: Probe) -> Verdict:
-            verdict = await self._judging.ask(sheet.judge, probe.case, probe.answer, Context(""))
-            self._spent += verdict.usage or Usage()
-            return verdict
+            return await self._judging.ask(sheet.judge, probe.case, probe.answer, Context(""))
 
         try:
-            return calibrate(
-                ask, sheet.probes, self._background, at_once=AT_ONCE if is_llm(sheet.judge) else 1
-            )
+            return calibrate(ask, sheet.probes, at_once=AT_ONCE if is_llm(sheet.judge) else 1)
         except DatasetError as error:
             raise SettingsError(str(error)) from None
 
-    def facts(self) -> Iterator[str]:
-        """What was spent, and what a reader must know of how the models were asked."""
-        spent = self._spent
-        if spent.calls or spent.cached:
-            again = f" ({counted(spent.retries, 'retry', 'retries')})" if spent.retries else ""
-            yield (
-                f"spent: {counted(spent.calls, 'call')}{again}, {spent.tokens_in:,} tokens in, "
-                f"{spent.tokens_out:,} out; {spent.cached:,} from the cache"
-            )
-        yield from self._llms.notes
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know of how the models were asked."""
+        return self._llms.notes

@@ -8,6 +8,7 @@ Exit status: 0 fit for gating; 1 not fit; 2 a command line, an environment or a 
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,9 +75,11 @@ def run(arguments: argparse.Namespace) -> int:
     from pytest_himga.commands.bench import Bench
     from pytest_himga.commands.output import say, tell
     from pytest_himga.commands.source import CommandSource
-    from pytest_himga.report.calibration import calibration_lines
+    from pytest_himga.memory.protocol import Usage
+    from pytest_himga.report.calibration import WIDEST, calibration_lines
+    from pytest_himga.report.spending import spending
 
-    source = CommandSource(arguments, os.environ)
+    source, width = CommandSource(arguments, os.environ), shutil.get_terminal_size((WIDEST, 24)).columns
     if arguments.json and not Path(arguments.json).absolute().parent.is_dir():
         raise SettingsError(f"--json={arguments.json}: there is no such folder; make it first")
     calibrations: list[tuple[Sheet, Calibration]] = []
@@ -90,12 +93,14 @@ def run(arguments: argparse.Namespace) -> int:
             if sheet.llm:
                 say(f"judge: {sheet.llm}")
             for line in calibration_lines(
-                calibration, sheet.judge.name, probes=sheet.source, verbose=arguments.verbose
+                calibration, sheet.judge.name, probes=sheet.source, verbose=arguments.verbose, width=width
             ):
                 say(line)
             calibrations.append((sheet, calibration))
-    for fact in bench.facts():
-        tell(fact)
+    if spent := spending(sum((calibration.usage for _, calibration in calibrations), Usage())):
+        tell(f"verdicts: {spent}")
+    for note in bench.notes:
+        tell(note)
     if arguments.json:
         _write(arguments.json, calibrations)
     return _status([calibration for _, calibration in calibrations])

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _PYTEST_OPTION = re.compile(
     r"--himga-(?=(?:data-dir|offline|allow|locomo-labels|session-order|subset|timeout|cache|judge)\b)"
 )
+#: A command has one model, and one option for its server.
+_BASE_URL = re.compile(r"--himga-base-url\b")
 
 
 def flat(text: str) -> str:
@@ -58,4 +60,5 @@ def say_path(path: Path) -> None:
 
 def _write(stream: TextIO | None, text: str) -> None:
     if stream is not None:  # closed by whoever started us
-        stream.write(f"{flat(_PYTEST_OPTION.sub('--', text))}\n")
+        text = _PYTEST_OPTION.sub("--", _BASE_URL.sub("--judge-base-url", text))
+        stream.write(f"{flat(text)}\n")

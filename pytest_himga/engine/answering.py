@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_himga.engine.background import Background, Caller, Lane
 from pytest_himga.errors import BackendError, LLMError
-from pytest_himga.llm.contract import Reply
 
 if TYPE_CHECKING:
     from pytest_himga.answer.request import AnswerRequest
+    from pytest_himga.answer.resolve import OwnAnswerer
     from pytest_himga.data.schema import Case
     from pytest_himga.engine.asked import Asked
     from pytest_himga.engine.llms import Llms
@@ -33,7 +32,7 @@ class Answering:
         self._llms = llms
         self._background = background
         self._timeout = timeout
-        self._own = None
+        self._own: OwnAnswerer | None = None
         if self.from_context and name is not None and name != "llm":
             from pytest_himga.answer.resolve import load_answerer
 
@@ -50,31 +49,35 @@ class Answering:
         request = AnswerRequest.of(
             opened.question.question, opened.date_str, asked.context, asked.profile, top_k
         )
-        started = time.perf_counter()
+        if self._own is not None:
+            started = time.perf_counter()
+            text = await self._ask_own(self._own, request)
+            asked.spend("answer", time.perf_counter() - started)
+            return text
+        answering, started = self._llms.answerer.answer(request), self._llms.clock()
         try:
-            reply = await self._ask(request)
+            reply = await self._llms.call("the LLM's answer", "answer", answering)
         except LLMError as error:
-            asked.spend("answer", started, error.usage)
+            asked.spend("answer", self._llms.clock() - started, error.usage)
             raise BackendError(error.message, stage="answer") from None
-        asked.spend("answer", started, None if self._own else reply.usage)
+        asked.spend("answer", self._llms.clock() - started, reply.usage)
         return reply.value
 
-    async def _ask(self, request: AnswerRequest) -> Reply[str]:
-        if self._own is None:
-            return await self._llms.call("the LLM's answer", "answer", self._llms.answerer.answer(request))
+    async def _ask_own(self, answerer: OwnAnswerer, request: AnswerRequest) -> str:
         from pytest_himga.answer.resolve import problem_of_answer
 
         lane = Lane("answerer")
         try:
             answer = await Caller(lane, self._background).one(
-                f"the answerer {self._own.name}",
-                partial(self._own.call, request),
+                f"the answerer {answerer.name}",
+                partial(answerer.call, request),
                 limit=self._timeout,
                 stage="answer",
-                on_loop=inspect.iscoroutinefunction(self._own.call),
+                on_loop=answerer.is_async,
             )
         finally:
             lane.close()
         if problem := problem_of_answer(answer):
-            raise BackendError(f"the answerer {self._own.name} {problem}", stage="answer")
-        return Reply(answer)
+            raise BackendError(f"the answerer {answerer.name} {problem}", stage="answer")
+        text: str = answer
+        return text

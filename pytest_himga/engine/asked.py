@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_himga.engine.faults import failed
@@ -23,7 +23,10 @@ T = TypeVar("T")
 
 @dataclass
 class Asked:
-    """What one question has brought so far; ``ms`` and ``usage`` are by stage."""
+    """What one question has brought so far; ``ms`` and ``usage`` are by stage.
+
+    ``usage`` holds what was spent on it before it was asked again (a rerun) as well: it was paid for.
+    """
 
     context: Context | None = None
     returned: int = 0
@@ -36,7 +39,7 @@ class Asked:
     error: BackendError | None = None
     judge_error: BackendError | None = None
     ms: dict[str, float] | None = None
-    usage: dict[str, Usage] | None = None
+    usage: dict[str, Usage] = field(default_factory=dict)
 
     def is_open(self, *, answers: bool) -> bool:
         """Whether the memory has still something to say, which ``answers`` or not."""
@@ -44,17 +47,17 @@ class Asked:
             return False
         return self.context is None or (answers and self.answer is None)
 
-    def spend(self, stage: str, started: float, usage: Usage | None = None) -> None:
-        """Book the time since ``started`` (``perf_counter``) and what was used, beside what was before."""
+    def spend(self, stage: str, seconds: float, usage: Usage | None = None) -> None:
+        """Book the time that it took and what was used, beside what was before."""
         before = (self.ms or {}).get(stage, 0.0)
-        self.ms = {**(self.ms or {}), stage: before + (time.perf_counter() - started) * 1000}
+        self.ms = {**(self.ms or {}), stage: before + seconds * 1000}
         self.use(stage, usage)
 
     def use(self, stage: str, usage: Usage | None) -> None:
         """Book what was used beside what the stage has used already."""
         if usage is not None:
-            before = (self.usage or {}).get(stage)
-            self.usage = {**(self.usage or {}), stage: before + usage if before else usage}
+            before = self.usage.get(stage)
+            self.usage[stage] = before + usage if before else usage
 
     async def booked(self, stage: str, whole: View, work: Coroutine[object, None, T]) -> T:
         """The result of ``work``, with its time and what ``whole``, which keeps the totals, used for it."""
@@ -62,7 +65,7 @@ class Asked:
             before = await whole.usage(stage)
             started = time.perf_counter()
             result = await work
-            self.spend(stage, started)
+            self.spend(stage, time.perf_counter() - started)
         finally:
             work.close()
         if before is not None and (after := await whole.usage(stage)) is not None:

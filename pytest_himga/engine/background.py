@@ -90,14 +90,21 @@ class Progress:
 class Handoff:
     """One piece of work in another thread, awaited by the pipeline.
 
-    ``grace`` is how many seconds past the call's limit it may still come back: 0 for a lane, whose calls
-    nothing else stops; a moment for the loop, which stops them itself unless they block it.
+    ``background`` is whose loop it runs on, None for a lane. ``grace`` is how many seconds past the call's
+    limit it may still come back: 0 for a lane, whose calls nothing else stops; a moment for a loop, which
+    stops them itself unless they block it.
     """
 
-    def __init__(self, future: concurrent.futures.Future[Any], progress: Progress, grace: float) -> None:
+    def __init__(
+        self,
+        future: concurrent.futures.Future[Any],
+        progress: Progress,
+        background: Background | None = None,
+    ) -> None:
         self.future = future
         self.progress = progress
-        self.grace = grace
+        self.grace = GRACE if background else 0.0
+        self._background = background
 
     def __await__(self) -> Generator[Handoff, None, Any]:
         # Only the yield may be interrupted: whatever the future holds is the backend's own, GeneratorExit too.
@@ -111,6 +118,12 @@ class Handoff:
         if isinstance(error, BackendError | LLMError):
             raise error
         raise failed(self.progress.name, error, self.progress.stage) from None
+
+    def give_up(self) -> None:
+        """It is overdue: leave it behind, and the loop too that it must have blocked."""
+        self.progress.given_up = True
+        if self._background is not None:
+            self._background.leave_loop()
 
     def wait(self) -> None:
         """Block until the work is done; raise ``BackendTimeout`` when its current call is overdue."""
@@ -145,9 +158,7 @@ class Background:
                 try:
                     handoff.wait()
                 except BackendTimeout as error:
-                    handoff.progress.given_up = True
-                    if handoff.grace:
-                        self._leave_loop()
+                    handoff.give_up()
                     handoff = work.throw(error)
                 except BaseException:
                     handoff.progress.given_up = True
@@ -173,10 +184,10 @@ class Background:
     def close(self) -> None:
         """Cancel what runs, and end the loop and its thread (two seconds at most)."""
         thread = self._thread
-        if self._leave_loop() and thread is not None:
+        if self.leave_loop() and thread is not None:
             thread.join(timeout=2 * GRACE)
 
-    def _leave_loop(self) -> bool:
+    def leave_loop(self) -> bool:
         """Let the loop end by itself, at once or when it is no longer blocked; False if there is none."""
         loop, self._loop = self._loop, None
         if loop is None or loop.is_closed():  # a task of the backend's may have ended it
@@ -210,6 +221,12 @@ class Caller:
     def __init__(self, lane: Lane, background: Background) -> None:
         self._lane = lane
         self._background = background
+        self._last: Progress | None = None
+
+    @property
+    def given_up(self) -> bool:
+        """Whether its last call was not waited for to the end: it was overdue, or Ctrl-C came."""
+        return self._last is not None and self._last.given_up
 
     async def one(
         self,
@@ -240,11 +257,11 @@ class Caller:
         They are handed over in one go, because a change of threads costs more than feeding a turn.
         ``on_loop`` is for functions that are known to be async.
         """
-        progress = Progress(name, limit, stage, times)
+        progress = self._last = Progress(name, limit, stage, times)
         if on_loop:
             return await self._on_loop([partial(_call_and_await, call) for call in calls], progress)
         results: list[Any] = await Handoff(
-            self._lane.submit(partial(_in_turn, list(calls), progress)), progress, 0.0
+            self._lane.submit(partial(_in_turn, list(calls), progress)), progress
         )
         if not any(inspect.isawaitable(result) for result in results):
             return results
@@ -259,7 +276,7 @@ class Caller:
         self, works: list[Callable[[], Coroutine[Any, Any, Any]]], progress: Progress
     ) -> list[Any]:
         future = self._background.submit(_each_with_limit(works, progress))
-        results: list[Any] = await Handoff(future, progress, GRACE)
+        results: list[Any] = await Handoff(future, progress, self._background)
         return results
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from pytest_himga.engine.background import LONGEST_WAIT, Background, Handoff
+from pytest_himga.engine.background import LONGEST_WAIT, Handoff
 from pytest_himga.errors import BackendError, BackendTimeout, LLMError
 from pytest_himga.judge.probes import Probe
 from pytest_himga.judge.verdict import Verdict
@@ -27,14 +27,13 @@ _NOT_ASKED = Verdict("unscored", reason=f"not asked: none of the first {GIVE_UP_
 Ask = Callable[[Probe], Coroutine[Handoff, None, Verdict]]
 
 
-def calibrate(ask: Ask, probes: Iterable[Probe], background: Background, *, at_once: int = 1) -> Calibration:
+def calibrate(ask: Ask, probes: Iterable[Probe], *, at_once: int = 1) -> Calibration:
     """Try a judge on ``probes``. One that gets no verdict is unscored, never an error.
 
     ``at_once`` is for a judge of ours that waits for its model; a user's own is asked for one verdict after
-    another, as in a run. ``background`` is where a user's judge runs: a call that blocks its loop costs
-    that loop. If none of the first 16 to come back has a verdict, the rest are not asked.
+    another, as in a run. If none of the first 16 to come back has a verdict, the rest are not asked.
     """
-    judged = _Trials(ask, probes, background, at_once).judged()
+    judged = _Trials(ask, probes, at_once).judged()
     return Calibration.of(judged)
 
 
@@ -73,10 +72,9 @@ class _Trial:
 class _Trials:
     """All probes of a calibration, of which at most ``at_once`` are under way."""
 
-    def __init__(self, ask: Ask, probes: Iterable[Probe], background: Background, at_once: int) -> None:
+    def __init__(self, ask: Ask, probes: Iterable[Probe], at_once: int) -> None:
         self._ask = ask
         self._upcoming = enumerate(probes)
-        self._background = background
         self._at_once = at_once
         self._under_way: list[_Trial] = []
         self._done: list[tuple[int, Probe, Verdict]] = []
@@ -126,11 +124,5 @@ class _Trials:
             if trial.handoff.future.done():
                 trial.go_on()
             elif trial.time_left <= 0:
-                self._give_up_on(trial)
-
-    def _give_up_on(self, trial: _Trial) -> None:
-        progress = trial.handoff.progress
-        progress.given_up = True
-        if trial.handoff.grace:  # the loop should have stopped it, so it blocks the loop: leave that behind
-            self._background.close()
-        trial.go_on(progress.timeout())
+                trial.handoff.give_up()
+                trial.go_on(trial.handoff.progress.timeout())

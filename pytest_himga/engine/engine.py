@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_himga.engine.live_memory import LiveMemory
     from pytest_himga.judge.probes import Probe
     from pytest_himga.judge.verdict import Judge
+    from pytest_himga.memory.protocol import Usage
     from pytest_himga.memory.resolve import Backend
     from pytest_himga.report.run_folder import RunFolder
     from pytest_himga.score.calibration import Calibration
@@ -69,6 +70,7 @@ class Engine:
         self._judging = Judging(models, families, self._llms, self._background, timeout)
         self._runs: dict[str, SampleRun] = {}
         self._cases: dict[str, list[Case]] = {}
+        self._paid: dict[str, dict[str, Usage]] = {}
         self._scopes = 0
 
     def expect(self, cases: Sequence[Case]) -> None:
@@ -118,7 +120,7 @@ class Engine:
         async def ask(probe: Probe) -> Verdict:
             return await self._judging.ask(judge, probe.case, probe.answer, Context(""))
 
-        return calibrate(ask, probes, self._background, at_once=AT_ONCE if is_llm(judge) else 1)
+        return calibrate(ask, probes, at_once=AT_ONCE if is_llm(judge) else 1)
 
     def context(self, case: Case) -> Context:
         """What the memory returned for the question; raises ``BackendError``, or ``NotApplicable``."""
@@ -213,7 +215,13 @@ class Engine:
         if run is None:
             cases = self._cases.get(case.sample_id, [])
             run = SampleRun(
-                cases, self.settings, self._new_scope, self._background, self._answering, self._judging
+                cases,
+                self.settings,
+                self._new_scope,
+                self._background,
+                self._answering,
+                self._judging,
+                self._paid,
             )
             self._runs[case.sample_id] = run
         return run.turn_of(case)
@@ -228,8 +236,8 @@ class Engine:
             error.__context__ = None
             raise error.with_traceback(None) from None
         except BaseException:
-            # Ctrl-C, or a plugin's time limit: the call may hang, and nothing more may be asked of it.
-            run.abandon()
+            # Ctrl-C, or a plugin's time limit: a call may hang, and nothing more may be asked of it then.
+            run.interrupted()
             raise
 
     def _new_scope(self) -> str:

@@ -58,6 +58,10 @@ class Judging:
         """None was asked for: ``lexical`` where something answers, else ``evidence``."""
         self._one = resolve_judge("lexical" if answers else "evidence")
 
+    def clock(self) -> float:
+        """As ``Llms.clock``."""
+        return self._llms.clock()
+
     async def ask(self, judge: Judge, case: Case, answer: str | None, context: Context) -> Verdict:
         """The verdict of any judge; raises ``BackendError`` of stage ``judge``."""
         if is_ours(judge):

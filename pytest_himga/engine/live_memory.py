@@ -104,6 +104,11 @@ class LiveMemory:
         finally:
             self._lane.close()
 
+    @property
+    def may_hang(self) -> bool:
+        """Whether a call of it was broken off: the next one might wait behind it for ever."""
+        return self._call.given_up
+
     def abandon(self) -> None:
         """Leave the instance behind: a call of it hangs, so no further call would come back."""
         self._lane.close()

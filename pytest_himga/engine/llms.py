@@ -5,10 +5,11 @@ Not on the loop of async backends: one that blocks it must not hold an answer or
 
 from __future__ import annotations
 
+import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pytest_himga.engine.background import GRACE, Background, Handoff, Progress
+from pytest_himga.engine.background import Background, Handoff, Progress
 from pytest_himga.options import LONG_CALL_FACTOR
 
 if TYPE_CHECKING:
@@ -54,13 +55,17 @@ class Llms:
             self._judges[family] = LLMJudge(self._judge_chat, profile, self._models.judge_votes)
         return self._judges[family]
 
+    def clock(self) -> float:
+        """Seconds, for differences: what loading the client took is no time of the call that needed it first."""
+        return time.perf_counter() - sum(chat.loading for chat in self._chats)
+
     async def call(self, name: str, stage: str, work: Coroutine[Any, Any, T]) -> T:
         """The result of ``work``, which bounds its own time: its limit here is the last resort.
 
         Raises what ``work`` raises: an ``LLMError``, say.
         """
         progress = Progress(name, self._timeout, stage, times=2 * LONG_CALL_FACTOR)
-        result: T = await Handoff(self._background.submit(work), progress, GRACE)
+        result: T = await Handoff(self._background.submit(work), progress, self._background)
         return result
 
     def run(self, name: str, stage: str, work: Coroutine[Any, Any, T]) -> T:

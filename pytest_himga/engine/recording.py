@@ -88,7 +88,7 @@ class Recorder:
     def _book(self, record: Record, asked: Asked, run: SampleRun) -> None:
         spent = {"ingest": run.ingest_ms, **(asked.ms or {})}
         record.ms = {stage: round(ms, 3) for stage, ms in spent.items() if ms is not None}
-        usage = {"ingest": run.ingest_usage, **(asked.usage or {})}
+        usage = {"ingest": run.ingest_usage, **asked.usage}
         record.usage = {stage: used.as_json() for stage, used in usage.items() if used is not None}
         record.cached = [s for s, used in record.usage.items() if used.get("cached") and not used["calls"]]
 

@@ -10,7 +10,6 @@ feed a fresh one for each of them would take the longest part of a run again and
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -44,7 +43,7 @@ class SampleRun:
     """The pipeline of one sample. Its coroutines are driven by the engine, one at a time.
 
     ``cases`` are the questions that are selected to run, in the order of their items; ``data`` holds the
-    sample.
+    sample; ``paid`` is what was spent on each question, by its id and by stage, and outlives the sample.
     """
 
     def __init__(
@@ -55,6 +54,7 @@ class SampleRun:
         background: Background,
         answering: Answering,
         judging: Judging,
+        paid: dict[str, dict[str, Usage]],
     ) -> None:
         self.cases = cases
         self.data = OpenSample()
@@ -69,6 +69,7 @@ class SampleRun:
         self._background = background
         self._answering = answering
         self._judging = judging
+        self._paid = paid
         self._wanted = asking.Wanted(answer=answering.by_backend, profile=answering.from_context)
         self._asked: dict[str, Asked] = {}
         self._places = {case.uid: place for place, case in enumerate(cases)}
@@ -85,7 +86,10 @@ class SampleRun:
 
     def asked(self, case: Case) -> Asked:
         """What is known of a question; made at the first look."""
-        return self._asked.setdefault(case.uid, Asked())
+        asked = self._asked.get(case.uid)
+        if asked is None:
+            asked = self._asked[case.uid] = Asked(usage=self._paid.setdefault(case.id, {}))
+        return asked
 
     def forget(self, case: Case) -> None:
         """Ask this question again next time (a rerun)."""
@@ -169,6 +173,11 @@ class SampleRun:
         if isinstance(error, BackendTimeout):
             self.abandon()
 
+    def interrupted(self) -> None:
+        """Ctrl-C, or a plugin's time limit, came in the middle; who answers or judges may have been at work."""
+        if self.memory is not None and self.memory.may_hang:
+            self.abandon()
+
     def abandon(self) -> None:
         """Leave the memory behind without another call; the sample is fed again if it goes on."""
         memory, self.memory = self.memory, None
@@ -241,13 +250,13 @@ class SampleRun:
             # What was fed is what is judged, whatever has become of the file; but a judge of the user's may
             # keep what it gets, and must not keep the sample in memory.
             judged = self.data.opened(case) if is_ours(judge) else case
-            started = time.perf_counter()
+            started = self._judging.clock()
             try:
                 verdict = await self._judging.ask(judge, judged, answer, context)
             except BackendError as error:
                 asked.judge_error = error
                 raise
-            asked.spend("judge", started, verdict.usage)
+            asked.spend("judge", self._judging.clock() - started, verdict.usage)
             if isinstance(judge, EvidenceJudge) and verdict.reason == REWRITES:
                 if await self._quotes_turns(backend):
                     verdict = judge.judge(judged, answer, replace(context, verbatim=True))
@@ -265,12 +274,12 @@ class SampleRun:
         if erratum is None or erratum.exclude or asked.context is None:
             return None
         judged = (self.data.opened(case) if is_ours(judge) else case).as_published()
-        started = time.perf_counter()
+        started = self._judging.clock()
         try:
             verdict = await self._judging.ask(judge, judged, asked.answer, asked.context)
         except BackendError as error:
             return Verdict("unscored", reason=error.message)
-        asked.spend("judge", started, verdict.usage)
+        asked.spend("judge", self._judging.clock() - started, verdict.usage)
         return verdict
 
     async def _check_applies(self, opened: Case, backend: Backend) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pytest_himga.engine.faults import failed
 from pytest_himga.errors import BackendError
 from pytest_himga.memory.protocol import Usage
 from pytest_himga.memory.reference import OracleMemory
@@ -92,14 +93,19 @@ class View:
             raise BackendError(f"answer() returned {_kind_of(answer)}; return a str", stage="answer")
         return answer
 
-    async def profile(self) -> Mapping[str, Any] | None:
-        """What the object says of its user, where it does."""
+    async def profile(self) -> dict[Any, Any] | None:
+        """What the object says of its user at this moment, where it does."""
         if not self.has("profile"):
             return None
         profile = await self.method("profile", stage="answer")
-        if profile is not None and not isinstance(profile, Mapping):
+        if profile is None:
+            return None
+        if not isinstance(profile, Mapping):
             raise BackendError(f"profile() returned {_kind_of(profile)}; return a dict", stage="answer")
-        return profile
+        try:
+            return dict(profile)  # the memory may go on changing its own
+        except Exception as error:  # noqa: BLE001 - one that loads as it is read is the backend's code too
+            raise failed("reading what profile() returned", error, "answer") from None
 
     async def usage(self, stage: str) -> Usage | None:
         """The object's own totals so far, where it counts them."""

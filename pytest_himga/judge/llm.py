@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_himga.errors import LLMError
 from pytest_himga.judge.abstention import holds_trap
 from pytest_himga.judge.llm_prompt import messages_for
-from pytest_himga.judge.reading import VERDICT_FORMAT, OpinionValue, read_verdict
-from pytest_himga.judge.verdict import AbstentionValue, Verdict
-from pytest_himga.llm.prompt import ChatRequest
+from pytest_himga.judge.reading import VERDICT_FORMAT, read_verdict
+from pytest_himga.judge.verdict import AbstentionValue, OpinionValue, Verdict
+from pytest_himga.llm.prompt import ChatRequest, Fenced
 from pytest_himga.memory.protocol import Usage
 
 if TYPE_CHECKING:
@@ -79,8 +80,9 @@ class LLMJudge:
         return replace(verdict, abstention=_abstention(verdict, checked, question.trap))
 
     async def _vote(self, request: ChatRequest) -> _Vote:
+        strangers = [part.text for one in request.messages for part in one.parts if isinstance(part, Fenced)]
         try:
-            reply = await self.chat.ask(request, read_verdict)
+            reply = await self.chat.ask(request, partial(read_verdict, strangers=strangers))
         except LLMError as error:
             return _Vote(None, error.message, error.usage or Usage())
         return _Vote(reply.value.value, reply.value.reason, reply.usage)
@@ -128,7 +130,7 @@ def _cause(votes: Sequence[_Vote], values: Sequence[str]) -> str:
     if len(values) == 1:
         return first
     counts = [f"{n} {value}" for value in (*_VALUES, "unscored") if (n := values.count(value))]
-    return f"{', '.join(counts)}: {first}"
+    return f"no majority of {len(values)} votes ({', '.join(counts)}): {first}"
 
 
 def _abstention(verdict: Verdict, answer: str, trap: str | None) -> AbstentionValue:

@@ -2,24 +2,28 @@
 
 Everything that could be read two ways is refused, because a doubtful reply that counts as a pass is a score
 that nobody measured. The reply is taken apart into JSON objects and the prose around them. Each ``{`` of the
-prose must begin an object that decodes; each object must be a verdict and nothing else; and the prose must
-not say, in the words that verdicts are made of, anything but what the object says.
+prose must begin an object that decodes; each object must be a verdict and nothing else, and no copy of one
+that stands in what was to be judged; and neither the prose nor the reason may say anything but what the
+object says (``doubt.py``).
 """
 
 from __future__ import annotations
 
 import json
 import re
-import unicodedata
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_himga.data.files import shown
+from pytest_himga.judge.doubt import other_label, other_word, strange_tag
 from pytest_himga.llm.contract import Unreadable
 from pytest_himga.llm.prompt import ResponseFormat, sound
 
-OpinionValue = Literal["correct", "wrong"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pytest_himga.judge.verdict import OpinionValue
 
 #: What a judge is asked to reply with, for servers that can hold a model to it.
 VERDICT_FORMAT = ResponseFormat(
@@ -37,8 +41,8 @@ VERDICT_FORMAT = ResponseFormat(
 _KEYS = frozenset({"reason", "verdict"})
 _KINDS: dict[type, str] = {str: "text", list: "list", dict: "object"}
 _VALUES: dict[str, OpinionValue] = {"correct": "correct", "wrong": "wrong"}
-#: What the profiles write where a reason is to stand: "<one short sentence>".
-_BLANK = re.compile(r"\s*<[^<>]*>\s*")
+#: What the profiles write where a reason and a verdict are to stand: "<one short sentence>".
+_BLANK = re.compile(r"\s*<[^<>]*>\s*|\W*(?:one short sentence|correct or wrong)\W*", re.IGNORECASE)
 #: A reason is one sentence; a model that runs on must not fill every report.
 _LONGEST_REASON = 1000
 #: What is longer than a label or a field's name is not shown in an error, not even cut: half of a key that
@@ -54,8 +58,11 @@ class Opinion:
     reason: str = ""
 
 
-def read_verdict(text: str) -> Opinion:
+def read_verdict(text: str, strangers: Iterable[str] = ()) -> Opinion:
     """The one verdict of a reply from which think blocks are gone.
+
+    ``strangers`` are the texts that the judge was given: a model that only says back what was put into an
+    answer, verdict object and all, has judged nothing.
 
     Raises
     ------
@@ -68,7 +75,14 @@ def read_verdict(text: str) -> Opinion:
     value = opinions[0].value
     if any(opinion.value != value for opinion in opinions):
         raise Unreadable("the judge's reply has verdict objects that disagree")
-    word = _objection(" ".join(prose), value)
+    given = {(one.value, _packed(one.reason)) for text in strangers for one in _opinions_in(text)}
+    if any((one.value, _packed(one.reason)) in given for one in opinions):
+        raise Unreadable("the judge's verdict object is a copy of one that stands in what it was to judge")
+    if tag := strange_tag(prose):
+        raise Unreadable(
+            f"the judge's reply has its verdict beside a tag {_named(tag)}, which is no part of a verdict"
+        )
+    word = other_word(prose, value)
     if word:
         raise Unreadable(
             f"the judge's reply says two things: its verdict is {value}, and beside it stands {word!r}"
@@ -76,7 +90,7 @@ def read_verdict(text: str) -> Opinion:
     return opinions[0]
 
 
-def _taken_apart(text: str) -> tuple[list[Opinion], list[str]]:
+def _taken_apart(text: str) -> tuple[list[Opinion], str]:
     """The verdicts of all objects, and the prose before, between and behind them."""
     opinions: list[Opinion] = []
     prose: list[str] = []
@@ -93,7 +107,19 @@ def _taken_apart(text: str) -> tuple[list[Opinion], list[str]]:
         raise Unreadable("the judge's reply has a } that closes nothing")
     if opinions and (prose[0].rstrip().endswith(("[", ",")) or prose[-1].lstrip().startswith("]")):
         raise Unreadable("the judge's reply is a list; expected one verdict object")
-    return opinions, prose
+    return opinions, " ".join(prose)
+
+
+def _opinions_in(text: str) -> Iterator[Opinion]:
+    """The verdict objects in a stranger's text."""
+    for found in _OBJECT.findall(text):
+        with suppress(ValueError, RecursionError, Unreadable):
+            yield _opinion(_DECODER.decode(found))
+
+
+def _packed(reason: str) -> str:
+    """Without white space, which a model changes when it copies."""
+    return "".join(reason.split())
 
 
 def _opinion(value: dict[str, Any]) -> Opinion:
@@ -112,6 +138,8 @@ def _opinion(value: dict[str, Any]) -> Opinion:
     if _BLANK.fullmatch(reason):
         # A model that copies the form puts the label that stands first there behind it, and that is a pass.
         raise Unreadable("the judge's reason is the form's blank, which was to be filled in")
+    if label := other_label(reason, known):
+        raise Unreadable(f"the judge's verdict is {known}, and its reason says {label!r}")
     return Opinion(known, _one_line(sound(reason)))
 
 
@@ -141,56 +169,5 @@ def _no_constant(name: str) -> NoReturn:
 
 # Not strict: models break lines inside a reason, and a bare line break cannot change where a string ends.
 _DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no_constant, strict=False)
-
-
-# -- the prose beside it -----------------------------------------------------------------------------
-
-_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
-_FOR = frozenset(("correct", "correctly", "right", "rightly", "true", "yes", "accurate"))
-_AGAINST = frozenset(
-    ("wrong", "wrongly", "incorrect", "incorrectly", "false", "falsely", "untrue", "inaccurate")
-)
-#: Verdicts that are not in the set.
-_THIRD = frozenset(("partial", "partially", "partly", "half", "unsure", "uncertain", "undecided", "unscored"))
-_NEGATORS = frozenset(
-    (
-        *(
-            "not",
-            "no",
-            "never",
-            "nor",
-            "neither",
-            "none",
-            "non",
-            "nope",
-            "hardly",
-            "barely",
-            "almost",
-            "nearly",
-        ),
-        *("cannot", "cant", "dont", "doesnt", "isnt", "wasnt", "arent", "wont"),
-    )
-)
-#: So many words before "wrong" are searched for what turns it around ("not really wrong").
-_REACH = 2
-
-
-def _objection(prose: str, value: OpinionValue) -> str:
-    """A word of the prose that says something else than the verdict; "" if there is none.
-
-    Beside a pass nothing may be negated at all. Beside a failure negations are how it is explained, so
-    only one right before the label counts.
-    """
-    plain = unicodedata.normalize("NFKC", prose).replace("\u2019", "'").casefold()
-    words = _WORD.findall(plain)
-    said = [*words, *(first + second for first, second in pairwise(words))]  # "in-correct"
-    if value == "correct":
-        return next((word for word in said if word in _AGAINST or word in _THIRD or _negates(word)), "")
-    for place, word in enumerate(words):
-        if word in _AGAINST and (before := [*filter(_negates, words[max(place - _REACH, 0) : place])]):
-            return f"{before[0]} ... {word}"
-    return next((word for word in said if word in _FOR or word in _THIRD), "")
-
-
-def _negates(word: str) -> bool:
-    return word in _NEGATORS or word.endswith("n't")
+#: An object without objects in it; braces may stand in its texts.
+_OBJECT = re.compile(r'\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}', re.DOTALL)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 VerdictValue = Literal["correct", "wrong", "unscored", "n/a"]
 VERDICT_VALUES: tuple[VerdictValue, ...] = get_args(VerdictValue)
+#: What one reading of an answer, or one vote, can say.
+OpinionValue = Literal["correct", "wrong"]
 #: How an unanswerable question was met: abstained, repeated the trap, or said something else.
 AbstentionValue = Literal["held", "fell", "other"]
 ABSTENTION_VALUES: tuple[AbstentionValue, ...] = get_args(AbstentionValue)

@@ -12,15 +12,12 @@ if TYPE_CHECKING:
     from pytest_himga.llm.prompt import ChatRequest, ModelSpec, ResponseFormat
 
 _FORMAT = "response_format"
-#: A format that the user set as a parameter, for requests that want none of ours: it is sent or not.
-_OWN_FORMAT = "the user's response_format"
 #: What servers took before there was json_schema, and some (llama-cpp-python's) take to this day.
 _WITH_SCHEMA = "json_object with a schema"
 #: How a parameter is sent: as it is called in the API, then otherwise, at last (None) not at all.
 _LADDERS: dict[str, tuple[str | None, ...]] = {
     "max_tokens": ("max_tokens", "max_completion_tokens", None),
     _FORMAT: ("json_schema", _WITH_SCHEMA, "json_object", None),
-    _OWN_FORMAT: (_FORMAT, None),
 }
 _LIMIT = "max_tokens"
 _LIMITS = ("max_tokens", "max_completion_tokens")
@@ -34,9 +31,15 @@ _NO_SYSTEM = re.compile(
 )
 #: Never left out, whatever a server says of them.
 _KEPT = ("model", "messages")
-#: The budget of a second try: so many times the user's, or this many tokens where the user set none.
+#: The budget of a second try: so many times the one that was too small, and where nobody set or told that
+#: one, at least this many tokens.
 _LARGER = 4
 _LARGER_DEFAULT = 4096
+#: What servers say of a limit that they know, but not so large a one.
+_TOO_LARGE = re.compile(
+    r"too (?:large|big|high|many)|at most|exceed|maximum|(?:less|greater|larger|no more) than",
+    re.IGNORECASE,
+)
 
 
 class Adapting:
@@ -51,19 +54,16 @@ class Adapting:
         self._rungs: dict[str, int] = {}
         self._no_system = False
 
-    def body(self, request: ChatRequest, *, larger: bool = False) -> dict[str, Any]:
-        """What is sent for ``request`` as things stand; ``larger`` raises the limit of tokens."""
+    def body(self, request: ChatRequest, *, more_than: int | None = None) -> dict[str, Any]:
+        """What is sent for ``request`` as things stand.
+
+        ``more_than`` raises the limit of tokens: so many were too few (0 where they were not told).
+        """
         options = {name: value for name, value in self._spec.options.items() if name not in _KEPT}
-        if larger:
+        if more_than is not None:
             name = self._limit_by_user or _LIMIT
-            options[name] = _raised(options.get(name))
-        if request.response_format is not None:
-            options.pop(_FORMAT, None)
-        sent = {
-            now: value
-            for name, value in options.items()
-            if (now := self._now(_OWN_FORMAT if name == _FORMAT else name)) is not None
-        }
+            options[name] = _raised(options.get(name), more_than)
+        sent = {now: value for name, value in options.items() if (now := self._now(name)) is not None}
         kind = self._now(_FORMAT)
         if request.response_format is not None and kind is not None:
             sent[_FORMAT] = _sent_format(kind, request.response_format)
@@ -75,10 +75,11 @@ class Adapting:
         """Whether the model takes any limit of tokens."""
         return self._now(self._limit_by_user or _LIMIT) is not None
 
-    def learn(self, said: ErrorBody, sent: dict[str, Any]) -> bool:
+    def learn(self, said: ErrorBody, sent: dict[str, Any], *, raised: bool = False) -> bool:
         """Whether ``said`` names a parameter of ``sent`` that can be left out or sent otherwise; from now on it is.
 
         Several calls meet the same 400 at a time: only one whose form is still the present one changes it.
+        Of a limit that was ``raised``, one that is too large teaches nothing: we made it so.
         """
         if _NO_SYSTEM.search(said.message) and any(one["role"] == "system" for one in sent["messages"]):
             if not self._no_system:
@@ -88,9 +89,9 @@ class Adapting:
                 )
             return True
         name = _named(said, [name for name in sent if name not in _KEPT])
-        if name is None:
+        if name is None or (raised and name in _LIMITS and _TOO_LARGE.search(said.message)):
             return False
-        key = self._key_of(name, sent)
+        key = _LIMIT if name in _LIMITS and name not in self._spec.options else name
         form = _form_of(sent[_FORMAT]) if key == _FORMAT else name
         if self._now(key) == form:
             self._rungs[key] = self._rungs.get(key, 0) + 1
@@ -105,13 +106,6 @@ class Adapting:
     @property
     def _limit_by_user(self) -> str | None:
         return next((name for name in _LIMITS if name in self._spec.options), None)
-
-    def _key_of(self, name: str, sent: dict[str, Any]) -> str:
-        """The parameter that is sent as ``name``."""
-        options = self._spec.options
-        if name == _FORMAT:
-            return _OWN_FORMAT if sent[name] is options.get(name) else _FORMAT
-        return _LIMIT if name in _LIMITS and name not in options else name
 
     def _now(self, key: str) -> str | None:
         """How ``key`` is sent now."""
@@ -140,8 +134,11 @@ def _form_of(sent: dict[str, Any]) -> str:
     return _WITH_SCHEMA if "schema" in sent else str(sent["type"])
 
 
-def _raised(limit: Any) -> int:
-    return limit * _LARGER if isinstance(limit, int) and limit > 0 else _LARGER_DEFAULT
+def _raised(limit: Any, used: int) -> int:
+    """A limit above the user's; where there is none, above what the model's own or its server's let through."""
+    if isinstance(limit, int) and limit > 0:
+        return limit * _LARGER
+    return max(used * _LARGER, _LARGER_DEFAULT)
 
 
 def _named(said: ErrorBody, names: list[str]) -> str | None:

@@ -16,14 +16,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_himga.llm.cache_file import CacheFile, CacheTrouble, Entry
-from pytest_himga.llm.cache_setting import FILE_NAME, CacheSetting, parse_cache
+from pytest_himga.llm.cache_setting import FILE_NAME
 from pytest_himga.llm.prompt import sound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["CacheSetting", "ReplyCache", "open_cache", "parse_cache"]
+    from pytest_himga.llm.cache_setting import CacheSetting
 
 T = TypeVar("T")
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_himga.llm.fault import Fault, Whom, connection_fault, error_body, silence, status_fault
 from pytest_himga.llm.retrying import retry_after
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     from openai import AsyncOpenAI
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 _NO_KEY = "none"
 #: Making a connection takes no longer than this, in seconds, whatever a reply may take.
 _CONNECT = 20.0
+#: Bytes. aiohttp warns of a body that is larger than 16 of these, unless it comes in pieces; and a warning is
+#: an error where the user's pytest says so (``filterwarnings = error``).
+_PIECE = 2**16
 #: Who may log what a server said: a header, or the words beside a status. Which ones do depends on versions.
 _LOGGERS = (
     "aiohttp.client",
@@ -67,8 +71,8 @@ class Connection:
         self._client: AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def send(self, body: dict[str, Any], seconds: float) -> bytes | Fault:
-        """The body of an answer with a good status, within ``seconds``."""
+    async def send(self, body: dict[str, Any], seconds: float, within: str) -> bytes | Fault:
+        """The body of an answer with a good status, within ``seconds``, which are ``within`` in words."""
         create = self._of_this_loop().chat.completions.with_raw_response.create
         limit = asyncio.timeout(seconds)
         try:
@@ -82,7 +86,7 @@ class Connection:
             stopped.__context__ = None
             raise stopped.with_traceback(None) from None
         except Exception as error:  # noqa: BLE001  # whatever it is, it holds the request, and that the key
-            return silence(self._whom, seconds) if limit.expired() else self._fault_of(error)
+            return silence(self._whom, within) if limit.expired() else self._fault_of(error)
 
     def _fault_of(self, error: Exception) -> Fault:
         response = getattr(error, "response", None)
@@ -99,7 +103,7 @@ class Connection:
 
     def get_ready(self) -> None:
         """Load the openai package and make the client: it can take a second, which is no time of a call."""
-        self._of_this_loop()
+        self._of_this_loop().chat.completions  # noqa: B018 - the package loads this part when it is named
 
     def _of_this_loop(self) -> AsyncOpenAI:
         loop = asyncio.get_running_loop()
@@ -118,7 +122,7 @@ class Connection:
             max_retries=0,
             timeout=openai.Timeout(None, connect=_CONNECT),
             http_client=openai.DefaultAioHttpClient(
-                auth=self._endpoint.authorize,
+                auth=partial(_prepared, self._endpoint),
                 # A POST that is redirected arrives as a GET, or with its key at another server.
                 follow_redirects=False,
             ),
@@ -131,3 +135,23 @@ class Connection:
             logging.getLogger(name).removeFilter(self._no_secrets)
         if client is not None and self._loop is asyncio.get_running_loop():
             await client.close()
+
+
+def _prepared(endpoint: Endpoint, request: Any) -> Any:
+    """A request of httpx's as it is sent: authorized, and a large body in pieces."""
+    request = endpoint.authorize(request)
+    if len(request.content) <= _PIECE:
+        return request
+    # Of the same class: from which of httpx' two packages it comes depends on openai's version.
+    return type(request)(
+        request.method,
+        request.url,
+        headers=request.headers,
+        content=_pieces(request.content),
+        extensions=request.extensions,
+    )
+
+
+async def _pieces(body: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(body), _PIECE):
+        yield body[start : start + _PIECE]

@@ -201,9 +201,9 @@ def body_fault(whom: Whom, error: Any) -> Fault:
     return Fault(f"{whom.server} answered 200 with an error inside: {one_line(said.message, _QUOTED)}")
 
 
-def silence(whom: Whom, seconds: float) -> Fault:
-    """An attempt that took too long."""
-    return Fault(f"{whom.server} did not answer within {seconds:g} s", passing=True, outage=True)
+def silence(whom: Whom, within: str) -> Fault:
+    """An attempt that took too long; ``within`` is its limit in words."""
+    return Fault(f"{whom.server} did not answer within {within}", passing=True, outage=True)
 
 
 def connection_fault(whom: Whom, error: BaseException) -> Fault:
@@ -212,8 +212,8 @@ def connection_fault(whom: Whom, error: BaseException) -> Fault:
     said = next((say(one) for is_it, say in _KINDS for one in chain if is_it(one)), None)
     if said is None:
         said = f"cannot be talked to ({type(chain[-1]).__name__})"
-    forged = any(isinstance(one, ssl.SSLCertVerificationError) for one in chain)
-    return Fault(f"{whom.server} {whom.redact.sentence(said)}", passing=not forged, outage=True)
+    stays = any(isinstance(one, ssl.SSLCertVerificationError | Warning) for one in chain)
+    return Fault(f"{whom.server} {whom.redact.sentence(said)}", passing=not stays, outage=True)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -233,6 +233,12 @@ def _is(*kinds: type[BaseException] | str) -> Callable[[BaseException], bool]:
     return lambda error: isinstance(error, types) or type(error).__name__ in names
 
 
+def _warned(error: BaseException) -> str:
+    """A warning of a library's where warnings are errors: no other attempt would meet another end."""
+    words = one_line(f"{type(error).__name__}: {error}", _QUOTED)
+    return f"was not asked, because a warning is an error in this run (filterwarnings, -W): {words}"
+
+
 def _tls(error: BaseException) -> str:
     why = getattr(error, "verify_message", "") or getattr(error, "reason", "") or "handshake failed"
     return f"cannot be talked to safely (TLS): {one_line(str(why), _QUOTED)}"
@@ -240,6 +246,7 @@ def _tls(error: BaseException) -> str:
 
 #: In this order, because aiohttp's transport calls a server that hangs up a timeout.
 _KINDS: tuple[tuple[Callable[[BaseException], bool], Callable[[BaseException], str]], ...] = (
+    (_is(Warning), _warned),
     (_is(ssl.SSLError), _tls),
     (
         _is(socket.gaierror, "ClientConnectorDNSError"),

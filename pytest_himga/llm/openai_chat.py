@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
 
 from pytest_himga.errors import LLMError
@@ -57,6 +58,8 @@ class OpenAIChat:
         self._cache = cache
         self._offline = offline
         self.timeout = timeout
+        #: Seconds that loading the client took, which is put off until a call is made.
+        self.loading = 0.0
         self.pace = pace or Pace()
         self.breaker = Breaker()
         self.adapting = Adapting(spec)
@@ -90,7 +93,7 @@ class OpenAIChat:
                 f"not in the cache (request {fingerprint[:_SHOWN_DIGITS]}), and --himga-offline makes no call",
                 usage=Usage(),
             )
-        self.connection.get_ready()
+        self._get_ready()
         errand = _Errand(self, request)
         text = await errand.text()
         try:
@@ -103,6 +106,11 @@ class OpenAIChat:
             return Reply(value, errand.spent)
         # Out of the except block, so that nothing hangs on to it.
         raise LLMError(self.whom.redact.sentence(f"{why}: {quoted(text)}"), usage=errand.spent)
+
+    def _get_ready(self) -> None:
+        started = time.perf_counter()
+        self.connection.get_ready()
+        self.loading += time.perf_counter() - started
 
     async def close(self) -> None:
         """Close the connections; to be called on the event loop that asked, before it ends."""
@@ -119,8 +127,9 @@ class _Errand:
         self._failed = 0
         self._attempts = chat.breaker.attempts
         self._until = chat.pace.clock() + TOTAL * chat.timeout
-        #: The sentence about the reply that made us ask for a longer one.
+        #: The sentence about the reply that made us ask for a longer one, and the tokens that it had.
         self._too_short: str | None = None
+        self._too_few: int | None = None
 
     async def text(self) -> str:
         """The text of a completion that is whole.
@@ -132,22 +141,31 @@ class _Errand:
         """
         while True:
             self._check_breaker()
-            body = self._chat.adapting.body(self._request, larger=self._too_short is not None)
+            body = self._chat.adapting.body(self._request, more_than=self._too_few)
             outcome = await self._attempt(body)
             if isinstance(outcome, Completion):
                 self._chat.breaker.answered()
                 if outcome.text and not outcome.cut:
                     return outcome.text
                 self._ask_for_more(outcome)
-            elif outcome.rejected is None or not self._chat.adapting.learn(outcome.rejected, body):
+            elif not self._adapts(outcome, body):
                 await self._wait(outcome)
 
+    def _adapts(self, fault: Fault, sent: dict[str, Any]) -> bool:
+        raised = self._too_few is not None
+        return fault.rejected is not None and self._chat.adapting.learn(fault.rejected, sent, raised=raised)
+
     async def _attempt(self, body: dict[str, Any]) -> Completion | Fault:
-        chat = self._chat
-        content = await chat.connection.send(body, min(chat.timeout, max(self._left, 0.001)))
+        chat, left = self._chat, self._left
+        within = f"{chat.timeout:g} s" if left >= chat.timeout else f"what was left of {self._total}"
+        content = await chat.connection.send(body, min(chat.timeout, max(left, 0.001)), within)
         outcome = content if isinstance(content, Fault) else read_body(content, chat.whom)
         self.spent += Usage(retries=1 if self.spent.calls else 0) + outcome.spent
         return outcome
+
+    @property
+    def _total(self) -> str:
+        return f"{TOTAL * self._chat.timeout:g} s"
 
     @property
     def _left(self) -> float:
@@ -167,7 +185,7 @@ class _Errand:
             self._give_up(f"{sentence}, also with a larger limit")
         if not self._chat.adapting.can_raise:
             self._give_up(f"{sentence}, and the model takes no other limit")
-        self._too_short = sentence
+        self._too_short, self._too_few = sentence, outcome.spent.tokens_out
 
     async def _wait(self, fault: Fault) -> None:
         """Until the next attempt may be made.
@@ -189,7 +207,7 @@ class _Errand:
         if seconds >= left:
             chat.breaker.failed(fault)
             asked = f"it asks to wait {fault.wait:g} s, but " if fault.wait else ""
-            self._give_up(f"{fault.sentence}; {asked}a request may take {TOTAL * chat.timeout:g} s in all")
+            self._give_up(f"{fault.sentence}; {asked}a request may take {self._total} in all")
         await chat.pace.sleep(seconds)
 
     def _give_up(self, sentence: str) -> NoReturn:

@@ -132,7 +132,9 @@ def _verdict(record: Record) -> str:
     notes = [says]
     if record.score is not None:
         notes.append(f"score {record.score:.3g}")
-    if record.votes:
+    if (
+        len(record.votes) > 1 and "votes" not in record.reason.partition(":")[0]
+    ):  # our LLM's reasons tell them
         notes.append("votes: " + " and ".join(f"{n} {vote}" for vote, n in Counter(record.votes).items()))
     if record.abstention in _ABSTENTION:
         notes.append(_ABSTENTION[record.abstention])

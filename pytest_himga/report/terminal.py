@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pytest_himga.report.spending import spending
 from pytest_himga.report.table import NOTHING, table_lines
 from pytest_himga.report.text import Line, Style, counted, labelled, one_line, plain
 from pytest_himga.score.corrected import corrected_accuracy
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_himga.score.calibration import Calibration
-    from pytest_himga.score.counts import Spent
     from pytest_himga.score.dimensions import Dimensions
     from pytest_himga.score.summary import DatasetSummary
 
@@ -37,6 +37,7 @@ _COLUMN = 12
 _FIGURE = 6
 #: Reasons for n/a that are told before the rest is counted, and characters of one.
 _REASONS, _LONGEST_REASON = 3, 200
+_ASKED_FOR = {"answer": "answers", "judge": "verdicts"}
 _DOING = {"answer": "answering", "judge": "judging"}
 _GATE: dict[GateStatus, tuple[str, Style]] = {
     "passed": ("passed", "green"),
@@ -221,37 +222,26 @@ def _context(summary: DatasetSummary, width: int) -> Iterator[Line]:
 def _corrected(summary: DatasetSummary, calibration: Calibration) -> str:
     """``overall`` as it would be if the judge erred on these answers as it does on its probes, taken out."""
     wrong, right, row = calibration.wrong, calibration.right, summary.overall
+    if calibration.gaps:
+        return f"{NOTHING} (the judge's errors are not known: {calibration.gaps[0]})"
+    told = right.measured + wrong.measured
     errors = (
-        f"the judge's errors on {calibration.n} probes (accepts {wrong.mistakes} of {wrong.measured} wrong answers, "
+        f"the judge's errors on {told} probes (accepts {wrong.mistakes} of {wrong.measured} wrong answers, "
         f"rejects {right.mistakes} of {right.measured} right ones)"
     )
     found = corrected_accuracy(row.correct, row.measured, **calibration.counts())
-    if found is None:
-        return f"{NOTHING} for {errors}"
-    return f"overall {found.value:.4f} (95% interval {found.low:.3f}-{found.high:.3f}) for {errors}"
+    if found:
+        return f"overall {found.value:.4f} (95% interval {found.low:.3f}-{found.high:.3f}) for {errors}"
+    return f"{NOTHING} for {errors}" + ("; that is no better than chance" if row.measured else "")
 
 
 def _models(summary: DatasetSummary, width: int) -> Iterator[Line]:
     """What the models were asked, and how the votes went."""
     for stage, spent in summary.spent.items():
-        facts = []
-        if spent.calls:
-            again = f" ({counted(spent.retries, 'retry', 'retries')})" if spent.retries else ""
-            facts.append(f"{counted(spent.calls, 'call')}{again}")
-            facts.append(_tokens(spent))
-        if spent.cached:
-            facts.append(f"{spent.cached:,} from the cache")
-        yield from _fact(f"{stage}s" if stage == "answer" else "verdicts", "; ".join(facts), width)
+        yield from _fact(_ASKED_FOR[stage], spending(spent), width)
     if votes := summary.votes:
         text = f"{votes.split} of {counted(votes.n, 'question')} with several votes were not unanimous"
         yield from _fact("votes", text, width)
-
-
-def _tokens(spent: Spent) -> str:
-    if spent.untold == spent.calls:
-        return f"tokens {NOTHING} (the server told none)"
-    unknown = f" ({spent.untold} told none)" if spent.untold else ""
-    return f"{spent.tokens_in:,} tokens in, {spent.tokens_out:,} out{unknown}"
 
 
 def _times(summary: DatasetSummary, width: int) -> Iterator[Line]:

@@ -6,14 +6,15 @@ wrong. Both rates are over the probes with a verdict; what is unscored or n/a is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_himga.memory.protocol import Usage
 from pytest_himga.score.counts import counts_of
 from pytest_himga.score.statistics import wilson
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from pytest_himga.judge.probes import Probe
     from pytest_himga.judge.verdict import Verdict
@@ -82,21 +83,27 @@ class Kind:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The kinds in the order in which their probes came; ``silence`` is why the first unscored one is so."""
+    """The kinds in the order in which their probes came.
+
+    ``silence`` is why the first unscored one is so; ``usage`` is what the models took for all of it.
+    """
 
     kinds: tuple[Kind, ...]
     silence: str = ""
+    usage: Usage = field(default_factory=Usage)
 
     @classmethod
     def of(cls, judged: Iterable[tuple[Probe, Verdict]]) -> Calibration:
         """Count what a judge said of probes."""
         groups: dict[tuple[str, bool], list[tuple[str, str]]] = {}
-        silence = ""
+        silence, usage = "", Usage()
         for probe, verdict in judged:
+            usage += verdict.usage or Usage()
             groups.setdefault((probe.kind, probe.right), []).append((probe.id, verdict.value))
             if verdict.value not in _TOLD and not silence:
                 silence = verdict.reason or "no reason was given"
-        return cls(tuple(_kind(name, right, found) for (name, right), found in groups.items()), silence)
+        kinds = tuple(_kind(name, right, found) for (name, right), found in groups.items())
+        return cls(kinds, silence, usage)
 
     @property
     def right(self) -> Kind:
@@ -175,7 +182,7 @@ class Calibration:
         }
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data for ``run.json``: the kinds, both rates with their intervals, and what they come to."""
+        """Plain data for ``run.json``: what it comes to, both rates with their intervals, the kinds, and its cost."""
         return {
             "standing": self.standing,
             "why": self.why,
@@ -183,13 +190,8 @@ class Calibration:
             "false_rejects": _rate_json(self.right),
             "kinds": [kind.as_json() for kind in self.kinds],
             "silence": self.silence,
+            "usage": self.usage.as_json(),
         }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Calibration:
-        """The calibration whose ``as_json`` this is."""
-        kinds = [Kind(**{**kind, "mistaken": tuple(kind["mistaken"])}) for kind in data["kinds"]]
-        return cls(tuple(kinds), data["silence"])
 
 
 def _kind(name: str, right: bool, found: list[tuple[str, str]]) -> Kind:

@@ -129,10 +129,3 @@ def test_what_lies_behind_the_first_k_is_not_in_the_request() -> None:
         RecalledMemory("memory 2", "2024-01-02"),
     )
     assert request.text == "memory 1\nmemory 2"
-
-
-def test_a_profile_that_changes_afterwards_does_not_change_the_request() -> None:
-    profile = {"pets": "a cat"}
-    request = AnswerRequest.of("Q?", None, Context(""), profile, 10)
-    profile["pets"] = "a hen"
-    assert request.profile == {"pets": "a cat"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -10,32 +11,32 @@ from pathlib import Path
 
 import pytest
 from chat_records import chat
-from llm_server import LLMServer, status
+from llm_server import LLMServer, status, text
 
 from pytest_himga.judge.probes import shipped_probes
 
 LEXICAL = """\
 Calibration on 62 shipped probes
-judge lexical                             n accepted rejected unscored    n/a mistaken 95% interval
----------------------------------------------------------------------------------------------------
-right                                     5        5        0        0      0    0.000  0.000-0.434
-paraphrase                                6        2        4        0      0    0.667  0.300-0.903
-extra detail                              5        5        0        0      0    0.000  0.000-0.434
-another language                          4        0        4        0      0    1.000  0.510-1.000
-a refusal                                 5        5        0        0      0    0.000  0.000-0.434
----------------------------------------------------------------------------------------------------
-partial list                              4        1        3        0      0    0.250  0.046-0.699
-off-by-one date                           4        0        4        0      0    0.000  0.000-0.490
-wrong date                                4        0        4        0      0    0.000  0.000-0.490
-wrong person                              4        0        4        0      0    0.000  0.000-0.490
-vague but on topic                        4        0        4        0      0    0.000  0.000-0.490
-the trap                                  4        0        4        0      0    0.000  0.000-0.490
-a refusal of an answerable question       4        0        4        0      0    0.000  0.000-0.490
-injected                                  6        0        6        0      0    0.000  0.000-0.390
-empty                                     3        0        3        0      0    0.000  0.000-0.561
----------------------------------------------------------------------------------------------------
-all right answers                        25       17        8        0      0    0.320  0.172-0.516
-all wrong answers                        37        1       36        0      0    0.027  0.005-0.138
+judge lexical                         n  accepted  rejected  unscored  n/a  mistaken  95% interval
+--------------------------------------------------------------------------------------------------
+right                                 5         5         0         0    0     0.000   0.000-0.434
+paraphrase                            6         2         4         0    0     0.667   0.300-0.903
+extra detail                          5         5         0         0    0     0.000   0.000-0.434
+another language                      4         0         4         0    0     1.000   0.510-1.000
+a refusal                             5         5         0         0    0     0.000   0.000-0.434
+--------------------------------------------------------------------------------------------------
+partial list                          4         1         3         0    0     0.250   0.046-0.699
+off-by-one date                       4         0         4         0    0     0.000   0.000-0.490
+wrong date                            4         0         4         0    0     0.000   0.000-0.490
+wrong person                          4         0         4         0    0     0.000   0.000-0.490
+vague but on topic                    4         0         4         0    0     0.000   0.000-0.490
+the trap                              4         0         4         0    0     0.000   0.000-0.490
+a refusal of an answerable question   4         0         4         0    0     0.000   0.000-0.490
+injected                              6         0         6         0    0     0.000   0.000-0.390
+empty                                 3         0         3         0    0     0.000   0.000-0.561
+--------------------------------------------------------------------------------------------------
+all right answers                    25        17         8         0    0     0.320   0.172-0.516
+all wrong answers                    37         1        36         0    0     0.027   0.005-0.138
 rejected although right: paraphrase-lighthouse, paraphrase-canoe, paraphrase-goats, paraphrase-bank,
   french-clocks and 3 more (-v names all)
 accepted although wrong: partial-instruments
@@ -45,16 +46,16 @@ NOT fit for gating: it rejects 8 of 25 right answers, more than 10 %
 DEMO = """\
 
 Calibration on 132 demo-locomo probes
-judge lexical                             n accepted rejected unscored    n/a mistaken 95% interval
----------------------------------------------------------------------------------------------------
-gold                                     57       57        0        0      0    0.000  0.000-0.063
-refusal                                   9        9        0        0      0    0.000  0.000-0.299
----------------------------------------------------------------------------------------------------
-another's gold                           57        0       57        0      0    0.000  0.000-0.063
-trap                                      9        0        9        0      0    0.000  0.000-0.299
----------------------------------------------------------------------------------------------------
-all right answers                        66       66        0        0      0    0.000  0.000-0.055
-all wrong answers                        66        0       66        0      0    0.000  0.000-0.055
+judge lexical       n  accepted  rejected  unscored  n/a  mistaken  95% interval
+--------------------------------------------------------------------------------
+gold               57        57         0         0    0     0.000   0.000-0.063
+refusal             9         9         0         0    0     0.000   0.000-0.299
+--------------------------------------------------------------------------------
+another's gold     57         0        57         0    0     0.000   0.000-0.063
+trap                9         0         9         0    0     0.000   0.000-0.299
+--------------------------------------------------------------------------------
+all right answers  66        66         0         0    0     0.000   0.000-0.055
+all wrong answers  66         0        66         0    0     0.000   0.000-0.055
 fit for gating: false accepts 0 of 66 (at most 5 %), false rejects 0 of 66 (at most 10 %)
 """
 
@@ -85,6 +86,11 @@ class Talks(Mine):
 """
 
 _ANSWER = re.compile(r"<answer_([0-9a-f]+)>\n(.*?)\n</answer_\1>", re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def _as_wide_as_it_gets(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
 
 
 @pytest.fixture
@@ -159,6 +165,22 @@ def test_verbose_names_everything_that_went_wrong(himga):
     assert "more (-v" not in out
 
 
+def test_it_is_as_wide_as_the_terminal(himga, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = himga("calibrate", "--judge=lexical").out.splitlines()
+    assert lines[1].split() == [
+        "judge",
+        "lexical",
+        "n",
+        "accepted",
+        "rejected",
+        "mistaken",
+        "95%",
+        "interval",
+    ]
+    assert max(map(len, lines)) <= 80
+
+
 def test_the_counts_can_be_had_as_json(himga, here: Path):
     outcome = himga("calibrate", "--judge=lexical", "--from-dataset=demo-locomo", "--json=found.json")
     assert outcome.out == LEXICAL + DEMO
@@ -168,6 +190,7 @@ def test_the_counts_can_be_had_as_json(himga, here: Path):
     assert (shipped["probes"], shipped["judge"], shipped["standing"]) == ("shipped", "lexical", "unfit")
     assert (shipped["false_accepts"]["count"], shipped["false_rejects"]["count"]) == (1, 8)
     assert (demo["probes"], demo["standing"], demo["why"]) == ("demo-locomo", "fit", "")
+    assert demo["usage"] == {"calls": 0, "tokens_in": 0, "tokens_out": 0, "cost": 0.0}
 
 
 def test_the_environment_counts(himga, monkeypatch):
@@ -224,7 +247,7 @@ def test_an_llm_that_knows_everything_is_fit(by_llm, model):
     # Empty answers need no model.
     assert outcome.err == (
         "planned model calls: at most 62, fewer with what is in the cache\n"
-        "spent: 60 calls, 660 tokens in, 420 out; 0 from the cache\n"
+        "verdicts: 60 calls; 660 tokens in, 420 out\n"
     )
     assert len(model.asked) == 60
     (entry,) = json.loads(Path("found.json").read_text(encoding="utf-8"))["calibrations"]
@@ -237,9 +260,19 @@ def test_what_it_said_once_is_in_the_cache(by_llm, model):
     again = by_llm("--cache=replies")
     assert again.out == first.out
     assert len(model.asked) == 60
-    assert again.err.endswith("spent: 0 calls, 0 tokens in, 0 out; 60 from the cache\n")
+    assert again.err.endswith("\nverdicts: 60 from the cache\n")
     offline = by_llm("--cache=replies", "--offline")
     assert (offline.out, offline.status) == (first.out, 0)
+
+
+def test_tokens_that_a_server_does_not_tell_are_not_told(by_llm, model):
+    knows = model.reply
+    model.reply = lambda body: text(knows(body), usage=None)
+    model.script = [status(503, Retry_After="0")] * 2
+    outcome = by_llm("--cache=off", "--json=found.json")
+    assert outcome.err.endswith("\nverdicts: 62 calls (2 retries); tokens - (the server told none)\n")
+    (entry,) = json.loads(Path("found.json").read_text(encoding="utf-8"))["calibrations"]
+    assert (entry["usage"]["calls"], entry["usage"]["retries"], entry["usage"]["untold"]) == (62, 2, 60)
 
 
 def test_each_vote_is_planned_as_a_call(by_llm, model):
@@ -323,6 +356,13 @@ def test_the_shipped_probes_are_tried_by_the_rules_of_each_dataset(by_llm):
             ["--judge=llm", "--judge-model=m", "--judge-base-url=http://127.0.0.1:9/v1", "--judge-model-option=hot"],
             "--judge-model-option=hot is not KEY=VALUE",
         ),
+        (
+            ["--judge=llm", "--judge-model=m"],
+            (
+                "https://api.openai.com/v1 wants a key: set HIMGA_JUDGE_API_KEY or HIMGA_API_KEY or OPENAI_API_KEY in "
+                "the environment, or --judge-base-url for a server that needs none"
+            ),
+        ),
         (["--judge=llm"], "--judge=llm needs a model: add --judge-model, e.g. --judge-model=gpt-4o-mini"),
         (
             ["--judge=lexical", "--subset=0", "--from-dataset=demo"],
@@ -364,5 +404,6 @@ def test_by_rule_no_model_and_no_pytest_is_loaded(here: Path):
         "import sys; from pytest_himga.cli import main; main(['calibrate', '--judge=lexical']); "
         "sys.stderr.write(','.join({'pytest', 'openai', 'httpx', 'aiohttp'} & sys.modules.keys()))"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, timeout=20)
+    run = [sys.executable, "-c", code]
+    done = subprocess.run(run, env=os.environ, check=False, capture_output=True, timeout=20)
     assert (done.returncode, done.stderr, done.stdout.decode()) == (0, b"", LEXICAL)

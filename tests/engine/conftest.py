@@ -130,6 +130,12 @@ def background():
 
 
 @pytest.fixture
+def short_grace(monkeypatch):
+    """What blocks the loop, or will not be cancelled, is left behind sooner: for tests of just that."""
+    monkeypatch.setattr("pytest_himga.engine.background.GRACE", 0.2)
+
+
+@pytest.fixture
 def no_thread_left():
     """Fail if a thread of ours outlives the test by more than a moment."""
     before = set(threading.enumerate())

@@ -12,7 +12,7 @@ import warnings
 
 import pytest
 
-from pytest_himga.engine.background import GRACE, Background, Caller, Lane
+from pytest_himga.engine.background import GRACE, Background, Caller, Handoff, Lane, Progress
 from pytest_himga.errors import BackendError, BackendTimeout
 
 LIMIT = 0.2
@@ -181,6 +181,7 @@ def test_the_one_of_many_that_hangs_ends_them_all(call, on_loop):
     assert heard == [1], "what was given up must not go on being fed"
 
 
+@pytest.mark.usefixtures("short_grace")
 def test_an_async_function_that_blocks_the_loop_is_timed_out_and_the_next_loop_works(call):
     blocked = threading.Event()
 
@@ -200,6 +201,29 @@ def test_an_async_function_that_blocks_the_loop_is_timed_out_and_the_next_loop_w
     assert after != before
 
 
+@pytest.mark.usefixtures("short_grace")
+def test_a_call_that_blocks_another_loop_costs_that_loop_and_not_the_drivers_own(call, background):
+    others, blocked = Background(), threading.Event()
+
+    async def block():
+        blocked.wait(30)
+
+    async def where():
+        return id(asyncio.get_running_loop())
+
+    async def ask():
+        await Handoff(others.submit(block()), Progress("the verdict", LIMIT, "judge"), others)
+
+    before, loop = call(where), others.submit(where()).result(5)
+    with pytest.raises(BackendTimeout, match=r"^the verdict did not come back within"):
+        background.run(ask())
+    assert call(where) == before
+    assert others.submit(where()).result(5) != loop
+    blocked.set()
+    others.close()
+
+
+@pytest.mark.usefixtures("short_grace")
 def test_a_loop_that_a_backend_ends_gives_way_to_a_new_one(call, background):
     async def end_at_once():
         asyncio.get_running_loop().stop()
@@ -220,6 +244,7 @@ def test_a_loop_that_a_backend_ends_gives_way_to_a_new_one(call, background):
         assert call(answer) == 42
 
 
+@pytest.mark.usefixtures("short_grace")
 def test_an_async_call_that_swallows_its_cancellation_is_timed_out_all_the_same(call):
     stop = []
 
@@ -496,6 +521,7 @@ def test_tasks_that_a_backend_left_running_are_cancelled_and_may_clean_up(caplog
     assert caplog.text == ""
 
 
+@pytest.mark.usefixtures("short_grace")
 def test_a_loop_that_was_blocked_ends_when_it_is_free_again(no_thread_left):
     background, lane = Background(), Lane("blocked")
     blocked = threading.Event()
@@ -512,6 +538,7 @@ def test_a_loop_that_was_blocked_ends_when_it_is_free_again(no_thread_left):
     blocked.set()
 
 
+@pytest.mark.usefixtures("short_grace")
 def test_a_stubborn_task_does_not_hold_the_end(no_thread_left):
     background, lane = Background(), Lane("stubborn")
     stop = []

@@ -32,7 +32,7 @@ def on_loop(background, judge, limit=20.0):
     """What asks ``judge(probe)``, a coroutine function, on the background loop."""
 
     async def ask(probe):
-        return await Handoff(background.submit(judge(probe)), Progress("judge()", limit, "judge"), GRACE)
+        return await Handoff(background.submit(judge(probe)), Progress("judge()", limit, "judge"), background)
 
     return ask
 
@@ -53,11 +53,11 @@ class Crowd:
 
 
 @pytest.mark.parametrize("at_once", [1, 16])
-def test_a_judge_that_knows_everything_is_fit(background, at_once):
+def test_a_judge_that_knows_everything_is_fit(at_once):
     async def ask(probe):
         return as_labelled(probe)
 
-    found = calibrate(ask, shipped_probes(), background, at_once=at_once)
+    found = calibrate(ask, shipped_probes(), at_once=at_once)
     assert (found.standing, found.n) == ("fit", 62)
 
 
@@ -71,10 +71,10 @@ def test_a_judge_that_waits_is_asked_several_times_at_once_and_no_more(backgroun
                 await asyncio.sleep(0)
             return as_labelled(probe)
 
-    in_order = calibrate(on_loop(background, judge), shipped_probes(), background, at_once=1)
+    in_order = calibrate(on_loop(background, judge), shipped_probes(), at_once=1)
     assert crowd.most == 1
     crowd.most = 0
-    at_once = calibrate(on_loop(background, judge), shipped_probes(), background, at_once=5)
+    at_once = calibrate(on_loop(background, judge), shipped_probes(), at_once=5)
     assert 1 < crowd.most <= 5
     assert at_once == in_order
     assert at_once.fit
@@ -86,23 +86,23 @@ def test_what_raises_is_unscored_with_its_reason(background):
             raise LLMError("the server is on fire")
         return as_labelled(probe)
 
-    found = calibrate(on_loop(background, judge), shipped_probes(), background, at_once=16)
+    found = calibrate(on_loop(background, judge), shipped_probes(), at_once=16)
     assert (found.standing, found.unscored, found.silence) == ("unmeasured", 3, "the server is on fire")
 
 
-def test_a_judge_without_any_verdict_is_not_asked_on_and_on(background):
+def test_a_judge_without_any_verdict_is_not_asked_on_and_on():
     crowd = Crowd()
 
     async def ask(probe):
         with crowd.member():
             raise BackendError("no server", stage="judge")
 
-    found = calibrate(ask, shipped_probes(), background)
+    found = calibrate(ask, shipped_probes())
     assert crowd.came == GIVE_UP_AFTER
     assert (found.standing, found.unscored, found.silence) == ("unmeasured", 62, "no server")
 
 
-def test_one_verdict_is_reason_enough_to_go_on(background):
+def test_one_verdict_is_reason_enough_to_go_on():
     crowd = Crowd()
 
     async def ask(probe):
@@ -111,7 +111,7 @@ def test_one_verdict_is_reason_enough_to_go_on(background):
                 return as_labelled(probe)
             raise BackendError("no server", stage="judge")
 
-    assert calibrate(ask, shipped_probes(), background).unscored == 61
+    assert calibrate(ask, shipped_probes()).unscored == 61
     assert crowd.came == 62
 
 
@@ -127,7 +127,7 @@ def test_a_call_that_hangs_is_left_behind_and_the_others_count(background):
         limit = -GRACE + 0.05 if probe is probes[2] else 20.0
         return on_loop(background, judge, limit)(probe)
 
-    found = calibrate(limited, probes, background, at_once=3)
+    found = calibrate(limited, probes, at_once=3)
     assert (found.right.accepted, found.unscored) == (5, 1)
     assert found.silence.startswith("judge() did not come back within")
 
@@ -147,7 +147,7 @@ def test_a_judge_in_a_thread_of_its_own_that_hangs_is_left_behind_too(background
             lane.close()
 
     try:
-        found = calibrate(ask, probes, background)
+        found = calibrate(ask, probes)
     finally:
         end.set()
     assert (found.right.accepted, found.unscored) == (2, 1)
@@ -171,7 +171,7 @@ def test_broken_off_it_leaves_nothing_running(background):
         return on_loop(background, judge)(probe)
 
     with pytest.raises(KeyboardInterrupt):
-        calibrate(ask, probes, background, at_once=4)
+        calibrate(ask, probes, at_once=4)
     background.close()
     # Those that had not begun yet never did.
     assert set(cancelled) <= {probe.id for probe in probes[:3]}

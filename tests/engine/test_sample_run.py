@@ -271,6 +271,7 @@ def test_everything_that_a_backend_may_raise_stays_with_its_question(lab, verbat
 # -- hangs ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("short_grace")
 @pytest.mark.parametrize("kind", ["sync", "async", "blocking async"])
 def test_a_hang_makes_the_remaining_questions_unscored_and_names_the_call(lab, verbatim, kind):
     wake, closed = threading.Event(), []

@@ -20,8 +20,8 @@ PROMPTS = {
     "lenient-evidence": ("lenient-evidence", case(evidence=[["D1:1"], ["D2:1"]]), "An oven."),
     "longmemeval": (
         "longmemeval",
-        case("19 days", family="longmemeval", type_=QuestionType.TEMPORAL_REASONING),
-        "18 days",
+        case("42 weeks", family="longmemeval", type_=QuestionType.TEMPORAL_REASONING),
+        "41 weeks",
     ),
     "longmemeval-abstention": (
         "longmemeval",
@@ -37,6 +37,11 @@ PROMPTS = {
             raw={"answer_detail": "On 1 May the user said: Porto. On 2 June the user said: Lisbon."},
         ),
         "Porto",
+    ),
+    "memorystress-ordering": (
+        "memorystress",
+        case("the port", family="memorystress", type_=QuestionType.TEMPORAL_ORDERING),
+        "The port came up first.",
     ),
 }
 

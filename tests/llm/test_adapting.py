@@ -8,7 +8,7 @@ import pytest
 from chat_story import FORMAT, FakeTime, as_it_is, question
 from chat_story import stage as stage
 from chat_story import story as story
-from llm_server import error, status, text
+from llm_server import cut, error, status, text
 
 from pytest_himga.llm.adapting import Adapting
 from pytest_himga.llm.fault import error_of
@@ -136,14 +136,6 @@ def test_a_server_that_just_fails_is_asked_the_same_again(story):
     assert (told.value, told.sent("temperature"), told.notes) == ("purple", [0.0, 0.0], [])
 
 
-def test_the_users_own_format_is_sent_or_not(story):
-    act = status(400, error("no", param="response_format"))
-    told = story.tell(act, text("purple"), options={"response_format": {"type": "json_object"}})
-
-    assert told.sent("response_format") == [{"type": "json_object"}, None]
-    assert told.notes == ["gpt-x does not take response_format: sent without it"]
-
-
 def test_both_limits_of_the_users_are_left_out_one_by_one(story):
     def neither(body):
         name = next((name for name in ("max_tokens", "max_completion_tokens") if name in body), None)
@@ -161,6 +153,28 @@ def test_a_larger_budget_goes_by_the_name_that_the_model_takes(story):
     told = story.tell(text(""), unknown, text("purple"))
 
     assert (told.value, told.sent("max_completion_tokens")) == ("purple", [None, None, 4096])
+
+
+@pytest.mark.parametrize("options", [{"max_tokens": 5000}, {"max_completion_tokens": 5000}, {}])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "{} is too large: 20000. This model supports at most 16384 completion tokens",
+        "{}: 20000 > 8192, which is the maximum allowed number of output tokens",
+        "{}: Input should be less than or equal to 8192",
+    ],
+)
+def test_that_a_larger_budget_is_too_large_says_nothing_about_the_users_own(story, words, options):
+    name = next(iter(options), "max_tokens")
+    chat = story.chat(options, pace=FakeTime().pace)
+
+    lost = story.ask(chat, cut("pur"), status(400, error(words.format(name), param=name)))
+    next_one = story.ask(chat, text("purple"))
+
+    assert lost.error.startswith("the reply of gpt-x was cut off at its token limit, and a second try")
+    assert len(lost.asked) == 2
+    assert next_one.sent(name) == [options.get(name)]
+    assert chat.notes == []
 
 
 def test_a_model_without_any_limit_gets_no_second_try(story):

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from pytest_himga.errors import SettingsError
 from pytest_himga.llm import cache_file
-from pytest_himga.llm.cache import CacheSetting, ReplyCache, open_cache, parse_cache
+from pytest_himga.llm.cache import ReplyCache, open_cache
+from pytest_himga.llm.cache_setting import CacheSetting, parse_cache
 from pytest_himga.llm.prompt import sound
 
 if TYPE_CHECKING:

@@ -46,18 +46,29 @@ ENDS = {
         chain(named("APIConnectionError"), named("ProxyError")),
         "through the proxy of the environment",
     ),
+    "a warning": (
+        chain(named("APIConnectionError"), DeprecationWarning("sk-secret-secret is old")),
+        "a warning is an error in this run (filterwarnings, -W): DeprecationWarning: *** is old",
+    ),
     "else": (chain(named("APIConnectionError"), named("StrangeError")), "cannot be talked to (StrangeError)"),
 }
 
 
 @pytest.mark.parametrize(("error", "sentence"), ENDS.values(), ids=ENDS)
 def test_an_end_of_a_connection_has_a_name(error, sentence):
-    fault = connection_fault(Whom("gpt-x", "http://here/v1", Redactor()), error)
+    fault = connection_fault(Whom("gpt-x", "http://here/v1", Redactor(["sk-secret-secret"])), error)
 
     assert fault.sentence.startswith("http://here/v1 ")
     assert sentence in fault.sentence
     assert "secret" not in fault.sentence
-    assert (fault.outage, fault.passing) == (True, "certificate" not in fault.sentence)
+    assert fault.outage
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_another_attempt_is_made_unless_it_would_end_the_same(end):
+    fault = connection_fault(Whom("gpt-x", "http://here/v1", Redactor()), ENDS[end][0])
+
+    assert fault.passing == (end not in ("certificate", "a warning"))
 
 
 def test_exceptions_that_cause_each_other_come_to_an_end():

@@ -210,6 +210,26 @@ def test_the_larger_budget_is_four_times_the_users(story, name):
     assert (told.value, told.sent(name)) == ("purple", [50, 200])
 
 
+def test_where_nobody_set_a_budget_the_larger_one_is_four_times_what_was_used(story):
+    long = {"prompt_tokens": 9, "completion_tokens": 16_000, "total_tokens": 16_009}
+
+    told = story.tell(cut("pur", usage=long), text("purple"))
+
+    assert (told.value, told.sent("max_tokens")) == ("purple", [None, 64_000])
+
+
+def test_a_large_context_is_sent_whole_also_where_warnings_are_errors(story):
+    """aiohttp warns of more than a megabyte in one piece, and this project's warnings are errors."""
+    context = "tulips \U0001f337 " * 100_000
+    story.server.reply = lambda body: f"{body['messages'][1]['content'].count('tulips')} tulips"
+
+    told = story.tell(asking=question(context))
+
+    assert (told.value, told.usage) == ("100000 tulips", paid())
+    assert int(told.asked[0].headers["content-length"]) > 2**20
+    assert told.asked[0].headers["authorization"] == "Bearer sk-scripted-0123456789"
+
+
 def test_a_larger_budget_that_does_not_fit_is_told_with_what_came_before(story):
     told = story.tell(cut("pur"), status(400, error("maximum context length is 2048")))
 

@@ -17,6 +17,7 @@ LIGHT = {
     "pytest_himga",
     "pytest_himga.errors",
     "pytest_himga.fixtures",
+    "pytest_himga.option_source",
     "pytest_himga.options",
     "pytest_himga.plugin",
     "pytest_himga.settings",

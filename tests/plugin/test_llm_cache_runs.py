@@ -1,6 +1,7 @@
 """The cache as a user meets it: what a change asks again, what is never kept, and a cache that is handed on.
 
-The tables name the nine questions of the small dataset by a word of each.
+The tables name the questions of the small dataset by a word of each: all nine of them, or the three that most
+stories make do with.
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ from llm_server import LLMServer, body, cut, error, refused, status, text
 
 import pytest_himga
 
-GARDEN = "many hedgehog colour When cat"
-ALL = f"{GARDEN} ferry repaint sailor beacon"
+NINE = "many hedgehog colour When cat ferry repaint sailor beacon"
+WORDS = NINE.split()
+#: The three: two of one sample, one of the other.
+GARDEN = "When cat"
+ALL = f"{GARDEN} ferry"
 NONE = ""
-#: Those that the judge's default rules are for.
-PLAIN = "many hedgehog colour ferry repaint sailor beacon"
+#: That of them which the judge's default rules are for.
+PLAIN = "ferry"
 UNTOUCHED = (NONE, NONE)
-WORDS = ALL.split()
 
 USUAL = ".himga/cache/replies.sqlite3"
 BACKEND = "recalling:Memory"
@@ -106,6 +109,7 @@ class Runs:
             shutil.copy(shipped, self.path / f"{role}.toml")
         self.prompt("judge", "\nabstention = [", f"{TEMPORAL}\nabstention = [")
         self.project.write("recalling.py", MEMORY)
+        self.plan: dict[str, Any] = {}
         self.memory()
 
     # -- a run ------------------------------------------------------------------------------------
@@ -159,6 +163,15 @@ class Runs:
         assert before.count(old) == 1
         path.write_text(before.replace(old, new), encoding="utf-8")
 
+    def only(self, words: str) -> None:
+        """Leave only the questions with these words in the data file."""
+        samples = json.loads((self.path / "mini.json").read_text(encoding="utf-8"))
+        for sample in samples:
+            sample["qa"] = [
+                one for one in sample["qa"] if any(word in one["question"] for word in words.split())
+            ]
+        self.project.write_data("mini", samples)
+
     def question(self, word: str, **fields: Any) -> None:
         """Rewrite fields of a question in the data file."""
         path = self.path / "mini.json"
@@ -169,7 +182,8 @@ class Runs:
 
     def memory(self, **plan: Any) -> None:
         """Let the memory do something else, see ``MEMORY``."""
-        self.project.write("plan.json", json.dumps(plan))
+        self.plan |= plan
+        self.project.write("plan.json", json.dumps(self.plan))
 
     def erratum(self, ident: str, gold: str) -> None:
         entry = f'{{ id = "{ident}", gold = "{gold}", reason = "r" }}'
@@ -187,11 +201,11 @@ class Runs:
         self.answers[word] = reply
 
     def server_by_environment(self) -> None:
+        self.environment(OPENAI_BASE_URL=f"{self.options['base-url']}/")
         self.option(base_url=None)
-        self.environment(OPENAI_BASE_URL=f"{self.server.url}/")
 
-    def url_with_password(self) -> str:
-        return self.server.url.replace("http://", "http://ada:secret@")
+    def password_in_url(self) -> None:
+        self.option(base_url=self.server.url.replace("http://", "http://ada:secret@"))
 
     def environment(self, **variables: str) -> None:
         for name, value in variables.items():
@@ -203,7 +217,9 @@ class Runs:
         folder.mkdir()
         self.monkeypatch.chdir(folder)
         self.data = "../mini.json"
-        self.option(answer_profile="../answer.toml", judge_profile="../judge.toml")
+        self.option(
+            **{f"{role}_profile": f"../{self.options[f'{role}-profile']}" for role in ("answer", "judge")}
+        )
 
     def move(self, folder: Path) -> None:
         """To another checkout, which has all files but what git does not keep."""
@@ -276,7 +292,8 @@ def runs(story, servers, monkeypatch) -> Runs:
 
 @pytest.fixture
 def second(runs: Runs, filled: dict[str, bytes]) -> Runs:
-    """A project after its first run, which has asked for everything once."""
+    """A project of three questions after its first run, which has asked for everything once."""
+    runs.only(ALL)
     if not filled:
         assert runs.run().ret == 0
         assert runs.calls == (ALL, ALL)
@@ -290,7 +307,8 @@ def second(runs: Runs, filled: dict[str, bytes]) -> Runs:
 
 Change = Callable[[Runs], object]
 #: What changes and how -> whose answers are asked for again, whose verdicts. The models say the same as before
-#: unless that is what changes, so an answer that is asked for again needs no new verdict.
+#: unless that is what changes, so an answer that is asked for again needs no new verdict. What asks for nothing
+#: is changed all at once, in this order.
 CHANGES: list[tuple[str, Change, str, str]] = [
     ("nothing", lambda our: None, NONE, NONE),
     # prompts
@@ -300,10 +318,10 @@ CHANGES: list[tuple[str, Change, str, str]] = [
     ("a rule of abstention", lambda our: our.prompt("judge", "Nobody can", "None can"), NONE, "cat"),
     ("rules that no question has", lambda our: our.prompt("judge", "The gold is no", "It is no"), NONE, NONE),
     ("a comment in the judge's profile", lambda our: our.prompt("judge", "\n[rules]", "\n# !\n[rules]"), NONE, NONE),
-    ("the judge's profile's name", lambda our: our.rename("judge", "ours"), NONE, NONE),
+    ("the judge's profile's name", lambda our: our.rename("judge", "our-judge"), NONE, NONE),
     ("a word of the answer's prompt", lambda our: our.prompt("answer", "Your rules:", "Rules:"), ALL, NONE),
     ("a comment in the answer's profile", lambda our: our.prompt("answer", "\nuser", "\n# !\nuser"), NONE, NONE),
-    ("the answer's profile's name", lambda our: our.rename("answer", "ours"), NONE, NONE),
+    ("the answer's profile's name", lambda our: our.rename("answer", "our-answer"), NONE, NONE),
     # models
     ("both models", lambda our: our.option(model="n"), ALL, ALL),
     ("the model that answers", lambda our: our.option(model="n", judge_model="m"), ALL, NONE),
@@ -315,7 +333,7 @@ CHANGES: list[tuple[str, Change, str, str]] = [
     ("votes", lambda our: our.option(judge_votes="3"), NONE, times(2, ALL)),
     # how the models are reached
     ("the key", lambda our: our.environment(OPENAI_API_KEY="sk-another"), NONE, NONE),
-    ("a password in the server's URL", lambda our: our.option(base_url=our.url_with_password()), NONE, NONE),
+    ("a password in the server's URL", lambda our: our.password_in_url(), NONE, NONE),
     ("where the server's URL is set", lambda our: our.server_by_environment(), NONE, NONE),
     ("the time limit", lambda our: our.option(timeout="99"), NONE, NONE),
     # data
@@ -328,7 +346,6 @@ CHANGES: list[tuple[str, Change, str, str]] = [
     ("the names of types", lambda our: our.option(locomo_labels="himga"), NONE, NONE),
     # the verdict by the published gold, which is told beside it, is there
     ("an erratum", lambda our: our.erratum("harbour/0", gold="Dandelion"), NONE, "ferry"),
-    ("which samples", lambda our: our.option(samples="harbour"), NONE, NONE),
     # what the memory says
     ("what is recalled", lambda our: our.memory(finds_nothing_of="ferry"), "ferry", NONE),
     ("scores", lambda our: our.memory(score=0.5), NONE, NONE),
@@ -344,8 +361,12 @@ CHANGES: list[tuple[str, Change, str, str]] = [
 ]  # fmt: skip
 
 
+ASKING = [row for row in CHANGES if row[2:] != UNTOUCHED]
+HARMLESS = {name: change for name, change, *asked in CHANGES if tuple(asked) == UNTOUCHED}
+
+
 @pytest.mark.parametrize(
-    ("change", "answers", "verdicts"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES]
+    ("change", "answers", "verdicts"), [row[1:] for row in ASKING], ids=[row[0] for row in ASKING]
 )
 def test_a_change_asks_again_for_what_it_touches_and_nothing_else(second, change, answers, verdicts):
     change(second)
@@ -354,11 +375,23 @@ def test_a_change_asks_again_for_what_it_touches_and_nothing_else(second, change
     assert second.calls == (answers, verdicts)
 
 
+def test_what_touches_no_request_asks_for_nothing(second):
+    for change in HARMLESS.values():
+        change(second)
+
+    assert second.run().ret == 0
+    assert second.calls == UNTOUCHED, f"one of these: {', '.join(HARMLESS)}"
+    assert len(HARMLESS) == 17
+    # ... and with fewer questions
+    second.option(samples="harbour")
+    assert second.run().ret == 0
+    assert second.calls == UNTOUCHED
+
+
 #: What ``--himga-cache`` says in runs after the first, and what changes before each -> calls made.
 MODES: list[tuple[str, list[tuple[str | None, Change | None, str, str]]]] = [
-    ("off", [("off", None, ALL, ALL), (None, None, NONE, NONE)]),
-    ("refresh", [("refresh", None, ALL, ALL), (None, None, NONE, NONE)]),
     ("read", [("read", None, NONE, NONE)]),
+    ("off, refresh", [("off", None, ALL, ALL), ("refresh", None, ALL, ALL), (None, None, NONE, NONE)]),
     (
         "read, and something changes",
         [
@@ -372,7 +405,6 @@ MODES: list[tuple[str, list[tuple[str | None, Change | None, str, str]]]] = [
         "a folder",
         [
             ("kept", None, ALL, ALL),
-            ("kept", None, NONE, NONE),
             ("read,kept/replies.sqlite3", None, NONE, NONE),
             ("refresh,./kept", None, ALL, ALL),
             (None, None, NONE, NONE),
@@ -472,9 +504,7 @@ def test_a_committed_cache_gives_the_same_run_without_key_and_server(committed, 
     assert result.ret == 0
     records = committed.records()
     assert {record["verdict"] for record in records.values()} == {"correct"}
-    assert {word: record["reason"] for word, record in records.items()} == {
-        word: f"{word} fits" for word in WORDS
-    }
+    assert {word: one["reason"] for word, one in records.items()} == {w: f"{w} fits" for w in ALL.split()}
     assert {tuple(record["cached"]) for record in records.values()} == {("answer", "judge")}
     assert connections == []
     assert [path.name for path in committed.cache.parent.iterdir()] == [committed.cache.name]
@@ -511,7 +541,7 @@ def test_two_runs_at_once_share_a_cache_and_ask_nothing_twice(runs):
 
     runs.server.reply = reply
     runs.environment(OPENAI_API_KEY="sk-of-the-other")
-    with runs.start("-n2") as other:
+    with runs.start() as other:
         runs.environment(OPENAI_API_KEY="sk-of-this-test")
         assert runs.run().ret == 0
     assert other.returncode == 0
@@ -536,9 +566,9 @@ def test_what_a_killed_process_has_paid_for_is_kept(runs):
     assert runs.run(apart=True).ret != 0
     assert runs.calls == ("many hedgehog colour", "many hedgehog colour")
 
-    runs.memory()
+    runs.memory(dies_of="nothing")
     assert runs.run().ret == 0
-    rest = without("many hedgehog colour", ALL)
+    rest = without("many hedgehog colour", NINE)
     assert runs.calls == (rest, rest)
 
 
@@ -553,8 +583,8 @@ def test_hits_are_counted_and_cost_nothing(second):
 
     lines = second.run().outlines
 
-    assert "answers     9 from the cache" in lines
-    assert "verdicts    1 call; 11 tokens in, 7 out; 8 from the cache" in lines
+    assert "answers     3 from the cache" in lines
+    assert "verdicts    1 call; 11 tokens in, 7 out; 2 from the cache" in lines
     # How fast a cache is says nothing of a model.
     assert [line.split()[0] for line in lines if re.match(r"(answer|judg)ing ", line)] == ["judging"]
     records = second.records()
@@ -573,7 +603,7 @@ def test_of_three_votes_one_may_come_from_the_cache(second):
 
     lines = second.run().outlines
 
-    assert "verdicts    18 calls; 198 tokens in, 126 out; 9 from the cache" in lines
+    assert "verdicts    6 calls; 66 tokens in, 42 out; 3 from the cache" in lines
     ferry = second.records()["ferry"]
     assert ferry["cached"] == ["answer"]
     assert ferry["usage"]["judge"] == {
@@ -586,7 +616,7 @@ def test_of_three_votes_one_may_come_from_the_cache(second):
 
 
 PLANNED = "himga: planned model calls: "
-AT_MOST = f"{PLANNED}at most 18 (9 for answers, 9 for verdicts)"
+AT_MOST = f"{PLANNED}at most 6 (3 for answers, 3 for verdicts)"
 
 
 @pytest.mark.parametrize(
@@ -607,15 +637,6 @@ def test_what_is_planned_depends_on_what_the_cache_may_do(second, options, line)
     assert [one for one in lines if one.startswith(PLANNED)] == [line]
 
 
-def test_the_probe_of_the_judge_is_paid_for_once(second):
-    second.option(judge_probe="", allow="judge")
-
-    second.run()
-    assert len(second.server.asked) > 40
-    second.run()
-    assert second.server.asked == []
-
-
 def test_a_broken_cache_is_named_and_ends_no_run(runs):
     broken = bytes(range(256)) * 64
     runs.cache.parent.mkdir(parents=True)
@@ -624,7 +645,7 @@ def test_a_broken_cache_is_named_and_ends_no_run(runs):
     result = runs.run()
 
     assert result.ret == 0
-    assert runs.calls == (ALL, ALL)
+    assert runs.calls == (NINE, NINE)
     note = (
         f"note the cache {runs.cache} cannot be opened: it is no SQLite database (delete it, or name another with "
         "--himga-cache); replies are neither found nor kept"

@@ -35,17 +35,6 @@ def run(project, server, monkeypatch):
     return run
 
 
-def on(server: LLMServer, question: str, act, *, judge: bool) -> None:
-    """Let the model that answers (or judges) do ``act`` with one question."""
-
-    def reply(body):
-        if block(body, "question") == question and is_judge(body) == judge:
-            return act
-        return reads_and_compares(body)
-
-    server.reply = reply
-
-
 def by_question(project) -> dict[str, dict]:
     return {record["question"]: record for record in project.results()}
 
@@ -86,6 +75,21 @@ def test_a_model_answers_and_a_model_judges(project, run, server):
     assert bramble["usage"]["answer"] == {"calls": 1, "tokens_in": 11, "tokens_out": 7, "cost": 0.0}
     assert bramble["usage"]["judge"] == {"calls": 1, "tokens_in": 11, "tokens_out": 7, "cost": 0.0}
     assert bramble["ms"].keys() == {"ingest", "retrieve", "answer", "judge"}
+
+
+def test_what_loading_the_client_takes_is_no_time_of_an_answer_or_a_verdict(project, run, monkeypatch):
+    def load(chat):
+        if not chat.loading:
+            chat.loading = 1000.0  # seconds that nobody has waited for: what they are taken off is below 0
+
+    monkeypatch.setattr("pytest_himga.llm.openai_chat.OpenAIChat._get_ready", load)
+    run("-k", "hedgehog or ferry", "--himga-gate=none")
+
+    first, second = (record["ms"] for record in by_question(project).values())
+    assert first["answer"] < -900_000
+    assert first["judge"] < -900_000
+    assert second["answer"] > 0
+    assert second["judge"] > 0
 
 
 def test_the_planned_calls_come_before_the_first_one_and_with_q_too(run, server):
@@ -131,23 +135,17 @@ def test_run_json_says_who_answered_and_who_judged(project, run, server):
     assert "temperature" not in sent["large"]
 
 
-@pytest.mark.parametrize("workers", [["-n0"], ["-n2"]])
-def test_workers_change_nothing_but_times(project, run, server, workers):
-    run("--himga-gate=none", *workers, apart=True)
-
-    told = {q: (r["verdict"], r["answer"], r["reason"]) for q, r in by_question(project).items()}
-    assert len(server.asked) == 18
-    run("--himga-gate=none", "--himga-cache=off")
-    assert told == {q: (r["verdict"], r["answer"], r["reason"]) for q, r in by_question(project).items()}
-
-
-def test_with_workers_the_planned_calls_are_told_once(run):
-    result = run("-n2", "--himga-gate=none", apart=True)
+def test_workers_change_nothing_but_times_and_the_planned_calls_are_told_once(project, run, server):
+    result = run("--himga-gate=none", "-n2", apart=True)
 
     planned = [line for line in result.stdout.str().splitlines() if "planned model calls" in line]
     assert planned == [
         "himga: planned model calls: at most 18 (9 for answers, 9 for verdicts), fewer with what is in the cache"
     ]
+    assert len(server.asked) == 18
+    told = {q: (r["verdict"], r["answer"], r["reason"]) for q, r in by_question(project).items()}
+    run("--himga-gate=none", "--himga-cache=off")
+    assert told == {q: (r["verdict"], r["answer"], r["reason"]) for q, r in by_question(project).items()}
 
 
 def test_each_family_is_judged_by_its_own_rules(project, run):
@@ -249,20 +247,6 @@ def test_what_the_memory_says_of_its_user_is_shown_to_the_model_that_answers(pro
     assert by_question(project)[HEDGEHOG]["answer"] != "Bramble, said the backend"
 
 
-@pytest.mark.parametrize("returned", ["['tulips']", "7"])
-def test_a_profile_that_is_no_dict_is_an_outage_of_the_backend(project, run, returned):
-    project.write(
-        "answering.py",
-        ANSWERING.replace('{"favourite_flowers": ["tulips", "lilies"], "cat": None}', returned),
-    )
-    result = run("-k", "hedgehog", backend="answering:Memory")
-
-    assert result.ret == 6
-    record = project.results()[0]
-    assert (record["verdict"], record["stage"]) == ("unscored", "answer")
-    assert record["reason"].startswith("profile() returned ")
-
-
 OWN_ANSWERERS = """
 import time
 
@@ -324,55 +308,73 @@ ANSWER_FAULTS = {
     "an error behind 200": (body({"error": {"message": "no luck"}}), "no luck", 1),
     "a refusal": (refused("I would rather not."), "rather not", 1),
     "nothing": (text(""), "was empty", 2),
-    "cut off": (cut("ANSWER: Bram"), "cut off", 2),
-    "no answer behind the marker": (text("I think so. ANSWER:"), "", 1),
+    "half of it": (cut("ANSWER: Bram"), "cut off", 2),
+    "no answer behind the marker": (text("I think so. ANSWER:"), "nothing follows its last 'ANSWER:'", 1),
 }
-
-
-@pytest.mark.parametrize("fault", ANSWER_FAULTS)
-def test_no_answer_is_unscored_and_says_why(project, run, server, fault):
-    act, words, calls = ANSWER_FAULTS[fault]
-    on(server, HEDGEHOG, act, judge=False)
-    result = run("-k", "hedgehog or ferry")
-
-    record = by_question(project)[HEDGEHOG]
-    assert (record["verdict"], record["stage"], record["answer"], record["score"]) == (
-        "unscored",
-        "answer",
-        None,
-        None,
-    )
-    assert words in record["reason"]
-    assert record["usage"]["answer"]["calls"] == calls
-    assert "judge" not in record["usage"]
-    assert result.ret == 6
-    assert by_question(project)["Which ferry sails on Thursdays?"]["verdict"] == "correct"
-
-
 JUDGE_FAULTS = {
     "an outage": status(500, {"error": {"message": "resting"}}, **NO_WAIT),
     "a refusal": refused("I would rather not."),
     "another word": text(verdict("INCORRECT")),
     "a bare word": text("CORRECT"),
     "both": text(verdict("CORRECT") + verdict("WRONG")),
-    "half": text(verdict("PARTIALLY CORRECT")),
-    "in thought": text("<think>" + verdict("CORRECT") + "</think>"),
-    "cut off": cut(verdict("CORRECT")),
-    "torn": text(verdict("CORRECT")[:-4]),
+    "a third one": text(verdict("PARTIALLY CORRECT")),
+    "a thought": text("<think>" + verdict("CORRECT") + "</think>"),
+    "half of it": cut(verdict("CORRECT")),
+    "a torn object": text(verdict("CORRECT")[:-4]),
 }
 
 
-@pytest.mark.parametrize("fault", JUDGE_FAULTS)
-def test_what_is_no_verdict_is_unscored_at_the_judge(project, run, server, fault):
-    on(server, HEDGEHOG, JUDGE_FAULTS[fault], judge=True)
-    result = run("-k", "hedgehog or ferry")
+def asked_with(project, server, acts: dict, *, judge: bool) -> None:
+    """A question for each act, which the model that answers (or judges) does; and one without."""
+    questions = {f"How many tulips, with {name}?": act for name, act in acts.items()}
+    garden = json.loads((project.path / "mini.json").read_text(encoding="utf-8"))[0]
+    tulips = {"answer": 12, "evidence": ["D1:1"], "category": 4}
+    garden["qa"] = [{"question": text, **tulips} for text in (*questions, "How many tulips?")]
+    project.write_data("mini", [garden])
 
-    record = by_question(project)[HEDGEHOG]
-    assert (record["verdict"], record["stage"], record["votes"]) == ("unscored", "judge", ["unscored"])
-    assert record["answer"].startswith("Ben: My hedgehog Bramble")
-    assert record["usage"]["judge"]["calls"] >= 1
+    def reply(body):
+        act = questions.get(block(body, "question"))
+        return act if act and is_judge(body) == judge else reads_and_compares(body)
+
+    server.reply = reply
+
+
+def by_fault(project) -> dict[str, dict]:
+    """The records by what went wrong, and that of the question with which nothing did."""
+    records = {
+        text.removeprefix("How many tulips, with ")[:-1]: one for text, one in by_question(project).items()
+    }
+    assert records.pop("How many tulips")["verdict"] == "correct"
+    return records
+
+
+def test_no_answer_is_unscored_and_says_why(project, run, server):
+    asked_with(project, server, {name: act for name, (act, *_) in ANSWER_FAULTS.items()}, judge=False)
+    result = run()
+
+    records = by_fault(project)
+    assert records.keys() == ANSWER_FAULTS.keys()
+    for fault, (_, words, calls) in ANSWER_FAULTS.items():
+        record = records[fault]
+        assert (record["verdict"], record["stage"]) == ("unscored", "answer")
+        assert (record["answer"], record["score"]) == (None, None)
+        assert words in record["reason"]
+        assert record["usage"]["answer"]["calls"] == calls
+        assert "judge" not in record["usage"]
     assert result.ret == 6
-    assert by_question(project)["Which ferry sails on Thursdays?"]["verdict"] == "correct"
+
+
+def test_what_is_no_verdict_is_unscored_at_the_judge(project, run, server):
+    asked_with(project, server, JUDGE_FAULTS, judge=True)
+    result = run()
+
+    records = by_fault(project)
+    assert records.keys() == JUDGE_FAULTS.keys()
+    for record in records.values():
+        assert (record["verdict"], record["stage"], record["votes"]) == ("unscored", "judge", ["unscored"])
+        assert record["answer"].startswith("Ada: I planted twelve tulips")
+        assert record["usage"]["judge"]["calls"] >= 1
+    assert result.ret == 6
 
 
 def test_a_wrong_key_is_told_of_once_and_not_asked_again(project, run, server):
@@ -413,7 +415,7 @@ def test_votes_are_counted_and_their_spread_is_shown(project, run, server):
     assert (hedgehog["verdict"], sorted(hedgehog["votes"])) == ("correct", ["correct", "correct", "wrong"])
     assert hedgehog["reason"] == "2 of 3 votes: by rule"
     assert (ferry["verdict"], sorted(ferry["votes"])) == ("unscored", ["correct", "unscored", "wrong"])
-    assert ferry["reason"].startswith("1 correct, 1 wrong, 1 unscored: ")
+    assert ferry["reason"].startswith("no majority of 3 votes (1 correct, 1 wrong, 1 unscored): ")
     assert "votes       2 of 2 questions with several votes were not unanimous" in result.stdout.str()
 
 

@@ -81,7 +81,7 @@ def escaped(said: str) -> str:
 
 
 #: What either model can be read to say.
-EITHER = "ANSWER: " + json.dumps({"reason": "it is so", "verdict": "CORRECT"})
+EITHER = json.dumps({"reason": "it is so", "verdict": "CORRECT"}) + "\nANSWER: twelve"
 #: Where a server may say it back and be asked on.
 ECHOES = {
     "bad request": lambda said: status(400, error(f"who is {said}?", param=said, code=said)),

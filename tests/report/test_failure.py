@@ -122,6 +122,19 @@ class TestWholeTexts:
             "  ...",
         ]
 
+    @pytest.mark.parametrize(
+        ("votes", "reason", "verdict"),
+        [
+            ("c", "by rule", "wrong by llm:strict, score 0: by rule"),
+            ("cwc", "2 of 3 votes: by rule", "wrong by llm:strict, score 0: 2 of 3 votes: by rule"),
+            ("wcw", "it says", "wrong by llm:strict, score 0, votes: 2 wrong and 1 correct: it says"),
+        ],
+    )
+    def test_how_the_votes_went_is_told_once(self, votes: str, reason: str, verdict: str) -> None:
+        words = {"c": "correct", "w": "wrong"}
+        said = record(judge="llm:strict", score=0.0, reason=reason, votes=[words[vote] for vote in votes])
+        assert f"verdict     {verdict}" in text_of(said, excerpt="").split("\n")
+
     def test_a_backend_that_raised(self) -> None:
         broken = record(
             verdict="unscored",

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_himga.judge.verdict import VERDICT_VALUES, Verdict
+from pytest_himga.memory.protocol import Usage
 from pytest_himga.score.calibration import (
     INJECTED,
     MOST_FALSE_ACCEPTS,
@@ -131,14 +132,23 @@ def test_fit_or_why_not(groups, standing, why):
     assert found.fit == (standing == "fit") == (not why)
 
 
-def test_run_json_holds_the_rates_and_gives_them_back():
+def test_run_json_holds_the_rates():
     found = calibration(*PERFECT, (INJECTED, False, "cw"), ("vague", False, "u"))
     data = json.loads(json.dumps(found.as_json()))
     assert data["standing"] == "unfit"
     assert data["false_accepts"] == {"count": 1, "n": 22, "rate": 1 / 22, "interval": list(wilson(1, 22))}
     assert data["false_rejects"] == {"count": 0, "n": 20, "rate": 0.0, "interval": list(wilson(0, 20))}
     assert data["kinds"][2]["mistaken"] == ["injected-0"]
-    assert Calibration.from_json(data) == found
+    assert data["silence"] == "no server"
+
+
+def test_what_the_models_took_is_added_up():
+    taken = [Usage(calls=2, tokens_in=5, tokens_out=1, retries=1), None, Usage(cached=1)]
+    found = Calibration.of(
+        (Known(str(n), "right", True), Verdict("correct", 1.0, usage=usage)) for n, usage in enumerate(taken)
+    )
+    assert found.usage == Usage(calls=2, tokens_in=5, tokens_out=1, retries=1, cached=1)
+    assert found.as_json()["usage"] == found.usage.as_json()
 
 
 def test_an_accuracy_is_corrected_by_its_counts():
@@ -171,7 +181,7 @@ def test_nothing_is_lost_and_nothing_is_counted_twice(groups):
 @given(groups)
 def test_what_is_fit_has_kept_every_rule(groups):
     found = calibration(*groups)
-    assert Calibration.from_json(json.loads(json.dumps(found.as_json()))) == found
+    assert json.loads(json.dumps(found.as_json(), allow_nan=False))["standing"] == found.standing
     if found.fit:
         assert found.unscored == found.injected.accepted == 0
         assert found.wrong.rate is not None
