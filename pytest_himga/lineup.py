@@ -118,11 +118,11 @@ def make_lineup(models: ModelSettings, backend: Backend, families: Mapping[str, 
     """
     _check_answerer(models, backend)
     _check_judge(models, backend)
-    answering, notes = None, []
+    answering, notes = None, [models.idle] if models.idle else []
     if models.llm_answers and models.answer_model:
         profile = answer_profile_of(models)
         answering = Llm("answerer", models.answer_model, profile.name, profile.sha256)
-        notes = [note] if (note := profile.note_for(top_k)) else []
+        notes += [note] if (note := profile.note_for(top_k)) else []
     judges = {}
     if models.llm_judges and models.judge_model:
         for dataset, family in families.items():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_himga.errors import SettingsError
 from pytest_himga.llm.cache_setting import CacheSetting, parse_cache
-from pytest_himga.llm.prompt import PROTOCOL_VERSION, ModelSpec, digest
+from pytest_himga.llm.prompt import PROTOCOL_VERSION, ModelSpec, digest, sound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +29,10 @@ ANSWER_KEYS = ("HIMGA_API_KEY", "OPENAI_API_KEY")
 JUDGE_KEYS = ("HIMGA_JUDGE_API_KEY", *ANSWER_KEYS)
 #: Who gives one of these wants to open the server, and headers and files would show it.
 _NO_PARAMETER = re.compile(r"api.?key|authori[sz]ation|bearer|passw|secret|credential|headers", re.IGNORECASE)
+#: What is for an LLM alone that answers, and for one that judges. The others are for both.
+_OF_ANSWERER = ("answer-profile", "model-option")
+_OF_JUDGE = ("judge-model", "judge-base-url", "judge-model-option", "judge-profile", "judge-votes")
+_OF_BOTH = ("model", "base-url")
 #: Hex digits of a fingerprint that are printed.
 SHOWN = 12
 
@@ -56,7 +60,10 @@ class ProfileChoice:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """Who answers and who judges. ``answerer`` and ``judge`` are None where the backend tells."""
+    """Who answers and who judges. ``answerer`` and ``judge`` are None where the backend tells.
+
+    ``idle`` is a sentence about what was typed for a model that this run does not have, "" if nothing was.
+    """
 
     answerer: str | None = None
     judge: str | None = None
@@ -67,6 +74,7 @@ class ModelSettings:
     judge_votes: int = 1
     judge_probe: bool = False
     cache: CacheSetting = field(default_factory=lambda: CacheSetting("on", None))
+    idle: str = ""
 
     @property
     def llm_answers(self) -> bool:
@@ -108,7 +116,26 @@ def read_models(source: OptionSource, environ: Mapping[str, str]) -> ModelSettin
         judge_votes=_votes(source),
         judge_probe=source.switch("judge-probe"),
         cache=_cache(source, needed="llm" in (answerer, judge)),
+        idle=_idle(source, answers=answerer == "llm", judges=judge == "llm"),
     )
+
+
+def _idle(source: OptionSource, *, answers: bool, judges: bool) -> str:
+    """What a shell or an ini file says for all runs may well be of no use to one; what was typed is a slip."""
+    idle = [
+        *([] if answers or judges else _OF_BOTH),
+        *([] if answers else _OF_ANSWERER),
+        *([] if judges else _OF_JUDGE),
+    ]
+    typed = ", ".join(f"--himga-{name}" for name in idle if source.typed(name))
+    if not typed:
+        return ""
+    nobody, add = "no model answers or judges", "--himga-answerer=llm or --himga-judge=llm"
+    if answers:
+        nobody, add = "no model judges", "--himga-judge=llm"
+    elif judges:
+        nobody, add = "no model answers", "--himga-answerer=llm"
+    return f"of no use here: {typed}; {nobody} in this run (add {add})"
 
 
 def _answer_model(source: OptionSource, environ: Mapping[str, str]) -> Model:
@@ -140,6 +167,10 @@ def _model(
 ) -> Model:
     from pytest_himga.llm.endpoint import read_endpoint
 
+    if not name.isprintable():
+        raise SettingsError(
+            f"--himga-model, --himga-judge-model: {name!r} has line breaks or bytes that are no text"
+        )
     endpoint = read_endpoint(
         source.one(url_option),
         environ,
@@ -158,6 +189,9 @@ def _model(
             f"{source.written(options, f'{key}=...')}: this would be sent and shown as a parameter like any other; "
             f"a key is taken from the environment ({' or '.join(keys)}), and no headers can be set"
         )
+    for key, value in parameters.items():
+        if sound(told := json.dumps({key: value}, ensure_ascii=False)) != told:
+            raise SettingsError(f"{source.written(options, f'{key}=...')}: this has bytes that are no text")
     return Model(ModelSpec(name, endpoint.server, parameters), endpoint)
 
 
@@ -165,7 +199,7 @@ def _plain(text: str) -> Any:
     """A parameter as JSON (0, 0.2, true, {"effort": "low"}), or as the text that it is."""
     try:
         return json.loads(text, parse_constant=str)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -29,6 +29,10 @@ class OptionSource(ABC):
     def written(self, name: str, text: str) -> str:
         """``text`` as it stands where it was written, so that an error sends nobody to the wrong place."""
 
+    def typed(self, name: str) -> bool:
+        """Whether it stands on the command line."""
+        return bool(self.texts(name)) and self.written(name, "").startswith("--")
+
     def one(self, name: str) -> str | None:
         """The value; None where it is nowhere, or blank."""
         texts = self.texts(name)

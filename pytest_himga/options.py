@@ -108,8 +108,8 @@ OPTIONS = (
     Option(
         "timeout",
         "SECONDS",
-        f"limit for one call of the backend (default {DEFAULT_TIMEOUT:g}; "
-        f"{LONG_CALL_FACTOR:g} times that for ingest_session, settle and reopen)",
+        f"limit for one call of the backend, or one attempt at a model's server (default {DEFAULT_TIMEOUT:g}; "
+        f"{LONG_CALL_FACTOR:g} times that for ingest_session, settle and reopen, and all attempts of a request)",
     ),
     Option(
         "answerer",

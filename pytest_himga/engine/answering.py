@@ -6,8 +6,9 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pytest_himga.engine.background import Background, Caller, Lane
+from pytest_himga.engine.background import Background, Caller
 from pytest_himga.errors import BackendError, LLMError
+from pytest_himga.lane import Lane
 
 if TYPE_CHECKING:
     from pytest_himga.answer.request import AnswerRequest

@@ -16,16 +16,18 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import inspect
-import queue
 import threading
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_himga.engine.faults import failed
-from pytest_himga.engine.pool import DaemonPool, fulfil
+from pytest_himga.engine.pool import DaemonPool
 from pytest_himga.errors import BackendError, BackendTimeout, LLMError
+
+if TYPE_CHECKING:
+    from pytest_himga.lane import Lane
 
 T = TypeVar("T")
 Call = Callable[[], Any]
@@ -34,35 +36,6 @@ Call = Callable[[], Any]
 GRACE = 1.0
 #: Seconds. A lock cannot wait for much longer than centuries, which somebody may ask for as "no limit".
 LONGEST_WAIT = 3600.0
-
-
-class Lane:
-    """One daemon thread that runs calls in order. A daemon, because a hung call must not hold the exit."""
-
-    def __init__(self, name: str) -> None:
-        self._calls: queue.SimpleQueue[tuple[Call, concurrent.futures.Future[Any]] | None] = (
-            queue.SimpleQueue()
-        )
-        self._thread = threading.Thread(target=self._run, name=f"himga-{name}", daemon=True)
-        self._thread.start()
-
-    def submit(self, call: Call) -> concurrent.futures.Future[Any]:
-        """Run ``call`` after those before it."""
-        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
-        self._calls.put((call, future))
-        return future
-
-    def close(self) -> None:
-        """End the thread after the calls that are queued; does not wait for it."""
-        self._calls.put(None)
-
-    def _run(self) -> None:
-        while (entry := self._calls.get()) is not None:
-            call, future = entry
-            if future.set_running_or_notify_cancel():
-                fulfil(future, call)
-            # The frame would keep the last memory alive until the next call.
-            del entry, call, future
 
 
 class Progress:

@@ -17,8 +17,9 @@ from pytest_himga.score.calibration import Calibration
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: How many probes an LLM is given at a time: a table within seconds, and no flood for a small server.
-AT_ONCE = 16
+#: How many probes an LLM is given at a time. A server that answers one at a time lets the others wait, and
+#: that counts against their time limits.
+AT_ONCE = 4
 #: A judge without a verdict on any of the first so many is out of order: the rest would only cost.
 GIVE_UP_AFTER = 16
 _NOT_ASKED = Verdict("unscored", reason=f"not asked: none of the first {GIVE_UP_AFTER} probes got a verdict")

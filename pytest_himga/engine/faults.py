@@ -9,6 +9,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_himga import lane
 from pytest_himga.errors import BackendError
 from pytest_himga.memory import boundary
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 #: Folders and files whose frames say nothing about the backend.
 _MACHINERY = {
     *(Path(module).parent for module in (__file__, asyncio.__file__, concurrent.futures.__file__)),
-    *(Path(module) for module in (boundary.__file__, threading.__file__)),
+    *(Path(module) for module in (boundary.__file__, lane.__file__, threading.__file__)),
 }
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from pytest_himga.engine.background import Background, Caller, Lane
+from pytest_himga.engine.background import Background, Caller
 from pytest_himga.errors import BackendError
 from pytest_himga.judge.resolve import resolve_judge
 from pytest_himga.judge.verdict import Judge, Verdict, problem_of
+from pytest_himga.lane import Lane
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

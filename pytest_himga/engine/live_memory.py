@@ -8,9 +8,10 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pytest_himga.engine.background import Background, Caller, Lane
+from pytest_himga.engine.background import Background, Caller
 from pytest_himga.engine.view import View, wants_loop
 from pytest_himga.errors import BackendError, BackendTimeout, SettingsError
+from pytest_himga.lane import Lane
 from pytest_himga.memory.resolve import missing_methods
 from pytest_himga.options import LONG_CALL_FACTOR
 

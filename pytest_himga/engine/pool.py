@@ -5,7 +5,9 @@ from __future__ import annotations
 import concurrent.futures
 import os
 import threading
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from pytest_himga.lane import fulfil
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,13 +43,3 @@ class DaemonPool(concurrent.futures.ThreadPoolExecutor):
 
         threading.Thread(target=run, name="himga-to-thread", daemon=True).start()
         return future
-
-
-def fulfil(future: concurrent.futures.Future[Any], call: Callable[[], Any]) -> None:
-    """Run ``call`` and give ``future`` its result, or whatever it raised."""
-    try:
-        result = call()
-    except BaseException as error:  # noqa: BLE001 - whatever a backend raises must reach its question
-        future.set_exception(error)
-    else:
-        future.set_result(result)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_himga.answer.dates import human_date
 from pytest_himga.data import locomo, longmemeval
 from pytest_himga.data.memorystress.reader import FAMILY as MEMORYSTRESS
 from pytest_himga.judge.llm_profile import ABSTENTION_RULES, CUT_CATEGORY_3, DEFAULT_RULES
@@ -38,7 +39,7 @@ def fields_of(profile: JudgeProfile, case: Case, answer: str) -> Mapping[str, st
     question, family = case.question, case.sample.dataset
     fields: dict[str, str | None] = {
         "question": question.question,
-        "date": case.date_str,
+        "date": human_date(case.date_str),
         "gold": gold_of(profile, question, family),
         "trap": _text(question.trap),
         "answer": answer,
@@ -116,5 +117,5 @@ def _turns(history: list[Session], wanted: set[str]) -> Iterator[str]:
         whole = session.session_id in wanted
         for t, turn in enumerate(session.messages, start=1):
             if (whole or (turn.turn_id or f"D{s}:{t}") in wanted) and turn.content.strip():
-                date = turn.date_str or session.date_str
+                date = human_date(turn.date_str or session.date_str)
                 yield f"{f'({date}) ' if date else ''}{turn.role}: {turn.content}"

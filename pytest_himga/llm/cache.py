@@ -7,14 +7,13 @@ without it.
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
-import queue
 import threading
 from collections import deque
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from pytest_himga.lane import Lane
 from pytest_himga.llm.cache_file import CacheFile, CacheTrouble, Entry
 from pytest_himga.llm.cache_setting import FILE_NAME
 from pytest_himga.llm.prompt import sound
@@ -48,7 +47,7 @@ class ReplyCache:
         self._hidden = hidden
         self._waiting: deque[Entry] = deque()
         self._file: CacheFile | None = None
-        self._lane: _Lane | None = None
+        self._lane: Lane | None = None
         self._closed = False
         self._lock = threading.Lock()
 
@@ -84,7 +83,7 @@ class ReplyCache:
             if self._closed:
                 return None
             if self._lane is None:
-                self._lane = _Lane()
+                self._lane = Lane("cache")
             future = self._lane.submit(call)
         return await asyncio.wrap_future(future)
 
@@ -138,36 +137,3 @@ def open_cache(setting: CacheSetting, default_folder: Path) -> ReplyCache | None
         return None
     path = setting.path or default_folder / FILE_NAME
     return ReplyCache(path, reads=setting.reads, writes=setting.writes, hidden=setting.path is None)
-
-
-class _Lane:
-    """One daemon thread that runs calls in order: a connection of SQLite's belongs to its thread."""
-
-    def __init__(self) -> None:
-        self._calls: queue.SimpleQueue[tuple[Callable[[], Any], concurrent.futures.Future[Any]] | None]
-        self._calls = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._serve, name="himga-cache", daemon=True)
-        self._thread.start()
-
-    def submit(self, call: Callable[[], T]) -> concurrent.futures.Future[T]:
-        """Run ``call`` after those before it."""
-        future: concurrent.futures.Future[T] = concurrent.futures.Future()
-        self._calls.put((call, future))
-        return future
-
-    def close(self, seconds: float) -> bool:
-        """Whether all calls are done by then, and with them the thread."""
-        self._calls.put(None)
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
-
-    def _serve(self) -> None:
-        while (entry := self._calls.get()) is not None:
-            call, future = entry
-            if future.set_running_or_notify_cancel():
-                try:
-                    result = call()
-                except BaseException as error:  # noqa: BLE001 - a fault of ours must reach who waits
-                    future.set_exception(error)
-                else:
-                    future.set_result(result)

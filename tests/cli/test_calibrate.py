@@ -307,7 +307,7 @@ def test_an_outage_is_no_verdict_on_the_judge(by_llm, model):
         "is there a model 'tiny', and does the base URL end as it should (.../v1)?)"
     )
     # The rest was not asked any more.
-    assert len(model.asked) == 16
+    assert len(model.asked) == 4
 
 
 def test_the_shipped_probes_are_tried_by_the_rules_of_each_dataset(by_llm):

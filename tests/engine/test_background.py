@@ -12,8 +12,9 @@ import warnings
 
 import pytest
 
-from pytest_himga.engine.background import GRACE, Background, Caller, Handoff, Lane, Progress
+from pytest_himga.engine.background import GRACE, Background, Caller, Handoff, Progress
 from pytest_himga.errors import BackendError, BackendTimeout
+from pytest_himga.lane import Lane
 
 LIMIT = 0.2
 #: Seconds. What is fast here takes a millisecond; a slow machine gets room.

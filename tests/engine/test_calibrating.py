@@ -8,11 +8,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from pytest_himga.engine.background import GRACE, Background, Caller, Handoff, Lane, Progress
+from pytest_himga.engine.background import GRACE, Background, Caller, Handoff, Progress
 from pytest_himga.engine.calibrating import GIVE_UP_AFTER, calibrate
 from pytest_himga.errors import BackendError, LLMError
 from pytest_himga.judge.probes import Probe, shipped_probes
 from pytest_himga.judge.verdict import Verdict
+from pytest_himga.lane import Lane
 
 CORRECT, WRONG = Verdict("correct", 1.0), Verdict("wrong", 0.0)
 

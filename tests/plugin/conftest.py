@@ -76,7 +76,16 @@ NEEDED = ("-p", "pytest_himga.plugin", "-p", "xdist.plugin")
 #: pytest 8 warns that it cannot rewrite the assertions of a plugin that is imported already.
 NEEDED += ("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning")
 #: Imported here, because pytester forgets whatever a run imports.
-for name in ("collect", "controller", "display", "engine.engine", "gate_items", "memory.bm25", "xdist"):
+for name in (
+    "collect",
+    "controller",
+    "display",
+    "engine.engine",
+    "gate_items",
+    "memory.bm25",
+    "outcomes",
+    "xdist",
+):
     importlib.import_module(f"pytest_himga.{name}")
 
 

@@ -84,8 +84,8 @@ REFUSED = {
     # an option's value
     "--himga-judge=evidnce": "--himga-judge=evidnce is unknown; did you mean evidence?; your own is "
     "package.module:attribute",
-    "--himga-judge=lexical": "--himga-judge=lexical judges answers, and backend null has no answer(question); "
-    "give it one, or leave the judge out to judge the evidence",
+    "--himga-judge=lexical": "--himga-judge=lexical judges answers, and backend null has no answer(question), "
+    "so nothing answers; add --himga-answerer=llm --himga-model=..., or give the backend an answer(question) method",
     "--himga-gate=scor": "--himga-gate=scor is unknown; did you mean score?",
     "--himga-items=of": "--himga-items=of is unknown; did you mean off?",
     "--himga-top-k=ten": "--himga-top-k=ten is not a whole number from 1",

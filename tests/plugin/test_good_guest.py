@@ -150,6 +150,24 @@ def test_modules():
     assert not result.stderr.str()
 
 
+def test_without_a_model_nothing_is_imported_that_only_models_need(guest, monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    guest.write(
+        "test_modules.py",
+        """
+import sys
+
+def test_modules(himga_case, himga_verdict):
+    for_models = {"openai", "httpx", "aiohttp", "sqlite3", "tomllib", "pytest_himga.llm.endpoint"}
+    assert not for_models & set(sys.modules)
+""",
+    )
+
+    result = guest.run_apart("-p", "pytest_himga.plugin", "-k", "test_modules and hedgehog")
+
+    result.assert_outcomes(passed=1, deselected=18)
+
+
 def test_unasked_the_output_is_the_same_as_without_the_plugin(guest):
     options = ["-v", "-ra", "-p", "no:cacheprovider", "-p", "no:randomly"]
     with_us = timeless(guest.pytester.runpytest_inprocess(*options))

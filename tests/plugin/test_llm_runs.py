@@ -488,7 +488,10 @@ def _uids(project) -> list[str]:
 def test_silence_where_nothing_is_asked_for(project, run, server):
     """Collecting, and a judge by rule, ask no model."""
     run("--co", "-q")
-    run("--himga-judge=evidence", "--himga-gate=none", answerer="none")
+    result = run("--himga-judge=evidence", "--himga-gate=none", answerer="none")
 
     assert server.asked == []
+    assert "note of no use here: --himga-model, --himga-base-url; no model answers or judges in this run" in (
+        " ".join(result.stdout.str().split())
+    )
     assert REFUSAL not in json.dumps(project.results())

@@ -118,6 +118,46 @@ def test_a_parameter_is_json_or_the_text_that_it_is(models, text, value):
     assert found.answer_model.spec.options == {"key": value}
 
 
+BOTH = ["--himga-judge=llm", "--himga-model=small", "--himga-base-url=http://x/v1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "idle", "add"),
+    [
+        (
+            ["--himga-model=small", "--himga-judge-votes=3"],
+            "--himga-model, --himga-judge-votes; no model answers or judges",
+            "--himga-answerer=llm or --himga-judge=llm",
+        ),
+        (
+            [*LLM, "--himga-judge=lexical", "--himga-judge-profile=lenient"],
+            "--himga-judge-profile; no model judges",
+            "--himga-judge=llm",
+        ),
+        (
+            [*BOTH, "--himga-answer-profile=a"],
+            "--himga-answer-profile; no model answers",
+            "--himga-answerer=llm",
+        ),
+    ],
+)
+def test_what_was_typed_for_a_model_that_nobody_asks_is_told(models, arguments, idle, add):
+    assert models(*arguments).idle == f"of no use here: {idle} in this run (add {add})"
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], BOTH, [*LLM, "--himga-judge-votes=3", "--himga-answer-profile=benchmark"]]
+)
+def test_what_a_model_is_asked_with_is_of_use(models, arguments):
+    assert models(*arguments).idle == ""
+
+
+def test_what_a_shell_or_an_ini_file_says_for_all_runs_is_not(models):
+    found = models(ini="himga_model = small\nhimga_judge_votes = 3\n", env={"HIMGA_BASE_URL": "http://x/v1"})
+
+    assert found.idle == ""
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -129,6 +169,18 @@ def test_a_parameter_is_json_or_the_text_that_it_is(models, text, value):
         (
             [*LLM, "--himga-model-option=messages=[]"],
             "--himga-model-option=messages=...: messages is himga's own to send; leave it out",
+        ),
+        (
+            ["--himga-answerer=llm", "--himga-model=a\udcff"],
+            "--himga-model, --himga-judge-model: 'a\\udcff' has line breaks or bytes that are no text",
+        ),
+        (
+            [*LLM, "--himga-model-option=user=\udcff"],
+            "--himga-model-option=user=...: this has bytes that are no text",
+        ),
+        (
+            [*LLM, '--himga-model-option=user=["\\ud800"]'],
+            "--himga-model-option=user=...: this has bytes that are no text",
         ),
         ([*LLM, "--himga-base-url=local"], "--himga-base-url: 'local' is no http(s) URL"),
         ([*LLM, "--himga-cache=refesh"], "--himga-cache=refesh"),
