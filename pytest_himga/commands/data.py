@@ -95,7 +95,9 @@ def _data_dir(arguments: argparse.Namespace) -> Path | None:
 
 
 def _unverified_is_fine(arguments: argparse.Namespace) -> bool:
-    return _chosen(arguments, "allow", DATA_ALLOWANCES) == "unverified"
+    from pytest_himga.commands.source import CommandSource
+
+    return "unverified" in CommandSource(arguments, os.environ).choices("allow", DATA_ALLOWANCES)
 
 
 def _for_each(names: list[str], act: Callable[[str], None]) -> int:

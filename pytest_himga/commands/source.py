@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_himga.option_source import OptionSource
+from pytest_himga.options import ALLOWANCES, DATA_ALLOWANCES
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-#: What a shell may set for runs of pytest and no command has a use for.
+#: What a shell may set for runs of pytest and no command has a use for: options, and values of options.
 _OF_RUNS = frozenset(("answerer", "answer-profile", "judge-probe"))
+_VALUES_OF_RUNS = {"allow": frozenset(ALLOWANCES).difference(DATA_ALLOWANCES)}
 
 
 class CommandSource(OptionSource):
@@ -30,6 +32,9 @@ class CommandSource(OptionSource):
         value = self._arguments.get(name.replace("-", "_"))
         if value is None and name not in _OF_RUNS:
             value = self._environ.get(_variable(name))
+            if value is not None and name in _VALUES_OF_RUNS:
+                words = value.split(",")
+                value = ",".join(word for word in words if word.strip() not in _VALUES_OF_RUNS[name])
         return [] if value is None else [value] if isinstance(value, str) else list(value)
 
     def base(self, name: str) -> Path:  # noqa: ARG002 - the same for every option: there is no file of them

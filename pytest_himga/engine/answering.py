@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_himga.engine.background import Background, Caller
 from pytest_himga.errors import BackendError, LLMError
 from pytest_himga.lane import Lane
+from pytest_himga.llm.contract import Reply
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from pytest_himga.answer.request import AnswerRequest
     from pytest_himga.answer.resolve import OwnAnswerer
     from pytest_himga.data.schema import Case
     from pytest_himga.engine.asked import Asked
     from pytest_himga.engine.llms import Llms
+    from pytest_himga.memory.protocol import Usage
     from pytest_himga.models import ModelSettings
 
 
@@ -50,21 +53,24 @@ class Answering:
         request = AnswerRequest.of(
             opened.question.question, opened.date_str, asked.context, asked.profile, top_k
         )
-        if self._own is not None:
-            started = time.perf_counter()
-            text = await self._ask_own(self._own, request)
-            asked.spend("answer", time.perf_counter() - started)
-            return text
-        answering, started = self._llms.answerer.answer(request), self._llms.clock()
+        answering = self._ask_llm(request) if self._own is None else self._ask_own(self._own, request)
+        usage: Usage | None = None
+        started = self._llms.clock()
         try:
-            reply = await self._llms.call("the LLM's answer", "answer", answering)
+            reply = await answering
+            usage = None if self._own else reply.usage
         except LLMError as error:
-            asked.spend("answer", self._llms.clock() - started, error.usage)
+            usage = error.usage
             raise BackendError(error.message, stage="answer") from None
-        asked.spend("answer", self._llms.clock() - started, reply.usage)
+        finally:
+            asked.spend("answer", self._llms.clock() - started, usage)
         return reply.value
 
-    async def _ask_own(self, answerer: OwnAnswerer, request: AnswerRequest) -> str:
+    def _ask_llm(self, request: AnswerRequest) -> Coroutine[Any, Any, Reply[str]]:
+        # Not async: that the answerer is made now, which reads files, is no time of the first answer.
+        return self._llms.call("the LLM's answer", "answer", self._llms.answerer.answer(request))
+
+    async def _ask_own(self, answerer: OwnAnswerer, request: AnswerRequest) -> Reply[str]:
         from pytest_himga.answer.resolve import problem_of_answer
 
         lane = Lane("answerer")
@@ -80,5 +86,4 @@ class Answering:
             lane.close()
         if problem := problem_of_answer(answer):
             raise BackendError(f"the answerer {answerer.name} {problem}", stage="answer")
-        text: str = answer
-        return text
+        return Reply(answer)

@@ -21,11 +21,10 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Reply(Generic[T]):
-    """What was read from a model's reply. ``cached`` says that no call was made for it."""
+    """What was read from a model's reply, and what it took: a cached one no call."""
 
     value: T
     usage: Usage = field(default_factory=Usage)
-    cached: bool = False
 
 
 class Chat(Protocol):

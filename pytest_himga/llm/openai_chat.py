@@ -85,7 +85,7 @@ class OpenAIChat:
         text = await self._cache.get(fingerprint) if self._cache else None
         if text is not None:
             try:
-                return Reply(read(text), Usage(cached=1), cached=True)
+                return Reply(read(text), Usage(cached=1))
             except Unreadable:
                 pass  # it was kept by another reader: ask again, and keep what this one accepts
         if self._offline:

@@ -46,7 +46,7 @@ def grid(
     above its numbers.
     """
     rows = [row for section in sections for row in section]
-    label_width = max(len(text) for text in (plain(name), *(plain(label(row)) for row in rows)))
+    label_width = max(len(text) for text in (_flat(name), *(_flat(label(row)) for row in rows)))
     for columns, gap in layouts:
         widths = [max(len(c.header), *(len(c.cell(row)) for row in rows)) for c in columns]
         whole = label_width + sum(gap + w for w in widths)
@@ -66,12 +66,16 @@ def grid(
         ]
 
     rule = Line("-" * min(whole, width))
-    lines = block(plain(name), [column.header for column in columns], "bold")
+    lines = block(_flat(name), [column.header for column in columns], "bold")
     for section in sections:
         lines.append(rule)
         for row in section:
-            lines += block(plain(label(row)), [column.cell(row) for column in columns], style(row))
+            lines += block(_flat(label(row)), [column.cell(row) for column in columns], style(row))
     return lines
+
+
+def _flat(text: str) -> str:
+    return " ".join(plain(text).split())
 
 
 # -- verdicts ----------------------------------------------------------------------------------------

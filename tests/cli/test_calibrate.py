@@ -195,7 +195,9 @@ def test_the_counts_can_be_had_as_json(himga, here: Path):
 
 def test_the_environment_counts(himga, monkeypatch):
     monkeypatch.setenv("HIMGA_JUDGE", "lexical")
-    monkeypatch.setenv("HIMGA_ANSWERER", "llm")  # for runs; nothing is answered here
+    # For runs: nothing is answered here, and no question is asked after a probe.
+    monkeypatch.setenv("HIMGA_ANSWERER", "llm")
+    monkeypatch.setenv("HIMGA_ALLOW", "judge, unverified")
     assert himga("calibrate").out == LEXICAL
     assert list(Path.cwd().iterdir()) == []
 

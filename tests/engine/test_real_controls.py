@@ -41,6 +41,7 @@ def samples_of(name: str) -> list[Sample]:
         return FILES[name][0](path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("backend", ["null", "oracle", "full-context"])
 def test_the_controls_hit_their_marks(lab, name, backend):

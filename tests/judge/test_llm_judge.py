@@ -154,7 +154,7 @@ def test_a_cached_vote_is_no_call():
     class HalfCached(ToldModel):
         async def ask(self, request, read):
             fresh = await super().ask(request, read)
-            return fresh if request.vote == 1 else Reply(fresh.value, Usage(cached=1), cached=True)
+            return fresh if request.vote == 1 else Reply(fresh.value, Usage(cached=1))
 
     assert judged(HalfCached(C), case(), votes=3).usage == ONE_CALL + Usage(cached=2)
 

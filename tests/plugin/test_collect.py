@@ -531,6 +531,7 @@ def test_a_long_sample_id_can_be_selected_as_it_stands_in_the_file(project):
 # -- the same ids everywhere -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_five_processes_with_random_hash_seeds_and_two_workers_agree(project):
     options = [
         "--himga-dataset=demo-locomo",

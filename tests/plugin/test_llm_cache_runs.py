@@ -539,6 +539,7 @@ def test_a_miss_offline_is_unscored_and_names_the_request(committed, connections
 # -- many at once --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_share_a_cache_and_ask_nothing_twice(runs):
     both = threading.Barrier(2, timeout=30)
 

@@ -62,6 +62,7 @@ def four_samples(story):
 # -- the same run, however many workers ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_any_number_of_workers_gives_the_same_run(four_samples):
     args = ["--himga-min-score=0.6", "-v"]
     alone = four_samples.run(*args, data="four.json")
