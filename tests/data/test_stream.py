@@ -41,6 +41,7 @@ def split(data: bytes, file: Path = FILE) -> list[tuple[int, bytes]]:
     return [(chunk.offset, bytes(chunk.data)) for chunk in split_records(file, io.BytesIO(data))]
 
 
+@pytest.mark.slow
 @given(
     st.lists(records, max_size=5),
     st.sampled_from([None, 1, 4]),

@@ -79,6 +79,7 @@ def web(monkeypatch, stress):
 # -- fetching ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_published_dataset_is_fetched_once_by_the_controller_and_used_ever_after(project, web, monkeypatch):
     monkeypatch.setenv("HIMGA_DATA_DIR", str(project.path / "data"))
 
@@ -169,6 +170,7 @@ def test_data_of_another_digest_go_through_when_allowed_and_the_run_is_marked(pr
 # -- several -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_three_formats_in_one_run(project, stress):
     (project.path / "stress.json").write_bytes(stress)
     project.write_data("odd", ODD_ORDER)
@@ -299,6 +301,7 @@ def test_a_corrected_gold_is_judged_and_the_published_one_beside_it(project):
     assert totals["overall"] > totals["as-published"]
 
 
+@pytest.mark.slow
 def test_a_lost_question_that_errata_exclude_stays_excluded(project):
     project.write("audit.toml", ERRATA)
     project.write(

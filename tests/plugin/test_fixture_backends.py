@@ -272,6 +272,7 @@ def mymem(place):
     result.assert_outcomes(passed=7, skipped=2)
 
 
+@pytest.mark.slow
 def test_each_worker_has_a_session_of_its_own(run):
     result = run('@pytest.fixture(scope="session")\ndef mymem():\n    return Memory()\n', "-n2", apart=True)
 

@@ -533,6 +533,7 @@ def test_with_reruns_a_flaky_own_test_passes_too(guest):
     assert [record["verdict"] for record in guest.results()].count("correct") == 7
 
 
+@pytest.mark.slow
 def test_with_reruns_and_workers(guest):
     guest.write("plan.json", json.dumps({"hedgehog": 1, "ferry": 1}))
 
@@ -597,6 +598,7 @@ def test_warnings_as_errors(guest):
     assert "warnings summary" not in result.stdout.str()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extra", [[], ["-n2"]])
 def test_every_file_is_opened_as_utf_8(guest, extra):
     others = ["asyncio", "anyio", "cov", "randomly", "rerunfailures", "hypothesispytest", "timeout"]

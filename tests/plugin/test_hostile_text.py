@@ -191,6 +191,7 @@ def test_a_judges_words_are_cleaned_too(run):
     assert {record["verdict"] for record in records} == {"correct", "wrong", "unscored", "n/a"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", ["mems:Answers", "mems:Raises"])
 def test_workers_can_send_it_and_the_result_is_the_same(run, memory):
     alone = [{**record, "ms": {}, "worker": ""} for record in is_whole(run(memory), run.project)]

@@ -135,6 +135,7 @@ def test_run_json_says_who_answered_and_who_judged(project, run, server):
     assert "temperature" not in sent["large"]
 
 
+@pytest.mark.slow
 def test_workers_change_nothing_but_times_and_the_planned_calls_are_told_once(project, run, server):
     result = run("--himga-gate=none", "-n2", apart=True)
 

@@ -225,6 +225,7 @@ def test_a_users_own_failing_tests_show_no_key_among_their_locals(told, project)
     assert leaks(project, shown) == []
 
 
+@pytest.mark.slow
 def test_two_workers_and_the_packages_own_log_show_no_key(told, project, monkeypatch):
     monkeypatch.setenv("OPENAI_LOG", "debug")
     monkeypatch.setenv("PYTHONASYNCIODEBUG", "1")

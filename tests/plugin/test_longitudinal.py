@@ -350,6 +350,7 @@ def two_histories(long):
     return long
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [(), ("-p", "randomly", "--randomly-seed=5")], ids=["file", "random"])
 def test_two_workers_feed_each_history_once(two_histories, monkeypatch, order):
     monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")

@@ -260,6 +260,7 @@ def test_x_does_not_stop_at_a_miss(forgetful):
     assert result.ret == 0
 
 
+@pytest.mark.slow
 def test_the_choice_is_the_same_with_workers(project):
     result = project.run_apart("-n2", "-v", "himga/mini/garden", HARBOUR[1])
 

@@ -350,7 +350,7 @@ TEXT_FIELDS = ("question", "type", "reason", "judge", "trap", "stage", "outcome"
 HOSTILE_TURNS = st.builds(EvidenceTurn, HOSTILE, HOSTILE, HOSTILE, st.none() | HOSTILE, st.booleans())
 
 
-@settings(deadline=None)  # a slow disk or machine is no failure
+@settings(deadline=None, max_examples=60)  # a slow disk or machine is no failure
 @given(
     texts=st.fixed_dictionaries(dict.fromkeys(TEXT_FIELDS, HOSTILE)),
     verdict=st.sampled_from(["wrong", "unscored", "unscored", "n/a", "\x1b[2J\n"]),
