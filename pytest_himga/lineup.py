@@ -21,7 +21,7 @@ _ADD = "add --himga-answerer=llm --himga-model=..., or give the backend an answe
 
 @dataclass(frozen=True)
 class Llm:
-    """A model in its role. ``profile`` is the name of its prompt, ``profile_sha256`` that of its text."""
+    """A model in its role. ``profile`` names its prompt; the sha256 is that of what it tells a model."""
 
     role: str
     model: Model
